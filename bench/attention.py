@@ -38,5 +38,6 @@ for batch, heads, kv_heads, queries, keys, size in [(8, 4, 4, 256, 256, 64), (4,
     out = forward()
     gradient = torch.randn(batch, queries, heads, size).transpose(1, 2)
     backward_time = shortest(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True))
-    print(f"fp32  B={batch} H={heads} K={kv_heads} Tq={queries:<5d} Tk={keys:<5d} E={size:<4d} "
-          f"forward {forward_time:9.3f} ms   backward {backward_time:9.3f} ms", flush=True)
+    print(
+        f"fp32  B={batch} H={heads} K={kv_heads} Tq={queries:<5d} Tk={keys:<5d} E={size:<4d} "
+        f"forward {forward_time:9.3f} ms   backward {backward_time:9.3f} ms", flush=True)

@@ -15,9 +15,14 @@ import argparse, glob, json, os, re, shlex, statistics, subprocess, sys, tempfil
 from peer_deck import read_deck
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-p.add_argument("deck"); p.add_argument("--trainer", default="./trainer"); p.add_argument("--steps", type=int, default=100)
-p.add_argument("--repeat", type=int, default=3); p.add_argument("--threads", type=int, default=0)
-p.add_argument("--device", default=""); p.add_argument("--set", action="append", default=[]); p.add_argument("--out", default="")
+p.add_argument("deck")
+p.add_argument("--trainer", default="./trainer")
+p.add_argument("--steps", type=int, default=100)
+p.add_argument("--repeat", type=int, default=3)
+p.add_argument("--threads", type=int, default=0)
+p.add_argument("--device", default="")
+p.add_argument("--set", action="append", default=[])
+p.add_argument("--out", default="")
 p.add_argument("--random", action="store_true", help="random weights, no checkpoint, no losses compared")
 p.add_argument("--peer", default="", help="further options of peer_gpt.py, as '--region stack --attention flash'")
 a = p.parse_args()
@@ -31,8 +36,10 @@ def sets(*items):
 
 
 def run(command, ends=(0,)):
-    done = subprocess.run(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode not in ends: sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+    done = subprocess.run(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    if done.returncode not in ends:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
     return done.stdout
 
 
@@ -43,13 +50,20 @@ def train(directory, *more):
 
 def train_without_end(directory):
     """Ends the trainer one step before its last, before it writes a checkpoint."""
-    command = [a.trainer, a.deck, "--fresh", *sets(*a.set, *quiet, f"output.directory={directory}", f"campaign.max_steps={a.steps + 1}")]
-    text, process = "", subprocess.Popen(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [
+        a.trainer, a.deck, "--fresh",
+        *sets(*a.set, *quiet, f"output.directory={directory}", f"campaign.max_steps={a.steps + 1}")
+    ]
+    text, process = "", subprocess.Popen(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT)
     for line in process.stdout:
         text += line
-        if re.match(rf"[\d:]{{8}} +{a.steps}  ", line): process.kill(); break
+        if re.match(rf"[\d:]{{8}} +{a.steps}  ", line):
+            process.kill()
+            break
     process.stdout.close()
-    if process.wait() >= 0: sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-4000:]}")
+    if process.wait() >= 0:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-4000:]}")
     return text
 
 
@@ -57,16 +71,19 @@ def losses(path):
     return {r["step"]: r for r in map(json.loads, open(path)) if "train/loss" in r}
 
 
-quiet = ["evaluation.every=0", "evaluation.target_loss=0", "evaluation.rows=1", "checkpoint.every=0", "output.log_every=1",
-         "generation.samples=0"]
+quiet = [
+    "evaluation.every=0", "evaluation.target_loss=0", "evaluation.rows=1", "checkpoint.every=0", "output.log_every=1",
+    "generation.samples=0"
+]
 length = f"campaign.max_steps={a.steps}"
-with open(f"{out}/deck.in", "w") as f: f.write(run([a.trainer, a.deck, *sets(*a.set, length), "--print-deck"]))
+with open(f"{out}/deck.in", "w") as f:
+    f.write(run([a.trainer, a.deck, *sets(*a.set, length), "--print-deck"]))
 read_deck(f"{out}/deck.in")  # refuses what the peer does not serve
 # Weights that both start from: one step at a rate too small to change any.
 weights = None
 if not a.random:
-    train(f"{out}/start", "campaign.max_steps=1", "optimizer.warmup_steps=0", "optimizer.min_lr=0", "optimizer.lr=1e-30",
-          "optimizer.matrix_lr=0", "optimizer.embed_lr=0", "optimizer.head_lr=0")
+    train(f"{out}/start", "campaign.max_steps=1", "optimizer.warmup_steps=0", "optimizer.min_lr=0",
+          "optimizer.lr=1e-30", "optimizer.matrix_lr=0", "optimizer.embed_lr=0", "optimizer.head_lr=0")
     weights, = glob.glob(f"{out}/start/checkpoints/step_*/checkpoint.h5")
 
 ours, peers, ratios = [], [], []
@@ -75,9 +92,12 @@ for i in range(a.repeat):
     mine = losses(f"{out}/ours/metrics.jsonl")
     timed = [mine[s]["train/throughput"] for s in sorted(mine) if s > min(5, a.steps - 1)]
     ours.append(statistics.median(timed))
-    peer = run([sys.executable, os.path.join(os.path.dirname(__file__), "peer_gpt.py"), f"{out}/deck.in",
-                *(["--weights", weights] if weights else []), "--losses", f"{out}/peer.jsonl", *shlex.split(a.peer),
-                *(["--threads", str(a.threads)] if a.threads else []), *(["--device", a.device] if a.device else [])])
+    peer = run([
+        sys.executable,
+        os.path.join(os.path.dirname(__file__), "peer_gpt.py"), f"{out}/deck.in",
+        *(["--weights", weights] if weights else []), "--losses", f"{out}/peer.jsonl", *shlex.split(a.peer),
+        *(["--threads", str(a.threads)] if a.threads else []), *(["--device", a.device] if a.device else [])
+    ])
     result = re.search(r"RESULT.*", peer).group(0)
     peers.append(float(re.search(r"tokens/s=([\d.]+)", result).group(1)))
     ratios.append(ours[-1] / peers[-1])
@@ -87,11 +107,16 @@ names = [name for name in theirs[1] if name.startswith("train/loss")]
 difference = {(s, name): abs(mine[s][name] - theirs[s][name]) for s in mine if s in theirs for name in names}
 if a.steps <= 10 and not a.random:
     for s in mine:
-        print(f"step {s}: " + "  ".join(f"{name[6:]} ours {mine[s][name]:.7f} peer {theirs[s][name]:.7f}" for name in names))
+        print(f"step {s}: " +
+              "  ".join(f"{name[6:]} ours {mine[s][name]:.7f} peer {theirs[s][name]:.7f}" for name in names))
 print(re.search(r"memory per rank.*" if a.random else r"memory planned.*", text).group(0))
-print(f"RESULT tokens/s ours {statistics.median(ours):.0f} ({min(ours):.0f} to {max(ours):.0f})  peer {statistics.median(peers):.0f} "
-      f"({min(peers):.0f} to {max(peers):.0f})  ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+print(
+    f"RESULT tokens/s ours {statistics.median(ours):.0f} ({min(ours):.0f} to {max(ours):.0f})  peer {statistics.median(peers):.0f} "
+    f"({min(peers):.0f} to {max(peers):.0f})  ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+)
 for name in [] if a.random else names:
     worst = max(mine, key=lambda s: difference[s, name])
-    print(f"RESULT {name[6:]} over {len(mine)} steps: ours {mine[1][name]:.4f} to {mine[a.steps][name]:.4f}, "
-          f"peer {theirs[1][name]:.4f} to {theirs[a.steps][name]:.4f}; largest difference {difference[worst, name]:.7f} at step {worst}")
+    print(
+        f"RESULT {name[6:]} over {len(mine)} steps: ours {mine[1][name]:.4f} to {mine[a.steps][name]:.4f}, "
+        f"peer {theirs[1][name]:.4f} to {theirs[a.steps][name]:.4f}; largest difference {difference[worst, name]:.7f} at step {worst}"
+    )

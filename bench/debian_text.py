@@ -8,7 +8,8 @@ no document before it has; one of fewer than 500 characters is left out. Needs d
 """
 import gzip, hashlib, html, json, re, subprocess, sys, tarfile
 
-STOP_WORDS = frozenset("the of to and a in is for that it be as on with are this by or an from not can if you will at".split())
+STOP_WORDS = frozenset(
+    "the of to and a in is for that it be as on with are this by or an from not can if you will at".split())
 DROPPED = re.compile(r"<(script|style|nav|head|header|footer|svg|math)\b.*?</\1\s*>|<!--.*?-->", re.S | re.I)
 LISTING = re.compile(r"<pre\b[^>]*>(.*?)</pre\s*>", re.S | re.I)
 BREAK = re.compile(r"</?(?:p|li|ul|ol|dd|dt|dl|div|td|th|tr|table|h[1-6]|section|blockquote|br|hr)\b[^>]*>", re.I)
@@ -42,24 +43,31 @@ def documents(package, seen):
         for entry in files:
             name = entry.name.removesuffix(".gz")
             kind = name.rsplit(".", 1)[-1].lower()
-            if not entry.isreg() or kind not in ("html", "htm", "xhtml", "txt", "rst") or entry.size > 4 << 20: continue
+            if not entry.isreg() or kind not in ("html", "htm", "xhtml", "txt", "rst") or entry.size > 4 << 20:
+                continue
             data = files.extractfile(entry).read()
             page = (gzip.decompress(data) if name != entry.name else data).decode("utf-8", "ignore")
             kept, prose = [], 0
             for listing, text in (paragraphs_of_html if "htm" in kind else paragraphs_of_text)(page):
-                if listing and not kept or not listing and not is_prose(text): continue
+                if listing and not kept or not listing and not is_prose(text):
+                    continue
                 key = hashlib.blake2b(text.encode(), digest_size=8).digest()
-                if key in seen: continue
+                if key in seen:
+                    continue
                 seen.add(key)
                 kept.append(text)
                 prose += 0 if listing else len(text)
-            if prose >= 500: yield "\n\n".join(kept)
-    if process.wait() != 0: sys.exit(f"{package}: dpkg-deb cannot read it")
+            if prose >= 500:
+                yield "\n\n".join(kept)
+    if process.wait() != 0:
+        sys.exit(f"{package}: dpkg-deb cannot read it")
 
 
 def main():
-    if sys.argv[1:2] in (["-h"], ["--help"]): return print(__doc__.strip())
-    if len(sys.argv) < 2: sys.exit(__doc__.strip())
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        return print(__doc__.strip())
+    if len(sys.argv) < 2:
+        sys.exit(__doc__.strip())
     seen = set()
     for package in sys.argv[1:]:
         count = size = 0

@@ -30,7 +30,10 @@ from together import as_options, call, shared_devices, train
 HERE = pathlib.Path(__file__).parent
 MODELS = ("causal", "flat", "hdp")
 ARITHMETIC, TEXT = "variants + arithmetic", "text + variants + arithmetic"
-FILES = {"problems": ["problems"], "variants": ["variants"], ARITHMETIC: ["variants", "arithmetic"], TEXT: ["variants", "arithmetic"]}
+FILES = {
+    "problems": ["problems"], "variants": ["variants"], ARITHMETIC: ["variants", "arithmetic"],
+    TEXT: ["variants", "arithmetic"]
+}
 STEPS = {"text": 1000, "problems": 400, "variants": 1500, ARITHMETIC: 1500, TEXT: 1500}
 WARM = 0.1  # largest fraction of the steps, for short runs
 # Weights that are trained already take smaller steps.
@@ -38,19 +41,25 @@ FROM_TEXT = {"optimizer.lr": 4e-3, "optimizer.matrix_lr": 1e-2, "optimizer.embed
 PROBLEMS = 1319
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-p.add_argument("--trainer", default="./trainer"); p.add_argument("--data", default="data"); p.add_argument("--out", default="runs/gsm8k")
-p.add_argument("--gpus", type=int, default=1, help="0: none, a CPU"); p.add_argument("--together", type=int, default=1)
-p.add_argument("--threads", type=int, default=4); p.add_argument("--seeds", type=int, default=1)
-p.add_argument("--scale", type=float, default=1.0); p.add_argument("--steps", default=""); p.add_argument("--only", default="")
+p.add_argument("--trainer", default="./trainer")
+p.add_argument("--data", default="data")
+p.add_argument("--out", default="runs/gsm8k")
+p.add_argument("--gpus", type=int, default=1, help="0: none, a CPU")
+p.add_argument("--together", type=int, default=1)
+p.add_argument("--threads", type=int, default=4)
+p.add_argument("--seeds", type=int, default=1)
+p.add_argument("--scale", type=float, default=1.0)
+p.add_argument("--steps", default="")
+p.add_argument("--only", default="")
 p.add_argument("--best", action="store_true", help="evaluate the weights with the lowest validation loss as well")
-p.add_argument("--problems", type=int, default=PROBLEMS, help="test problems"); p.add_argument("--set", action="append", default=[])
+p.add_argument("--problems", type=int, default=PROBLEMS, help="test problems")
+p.add_argument("--set", action="append", default=[])
 a = p.parse_args()
 DATA, OUT = pathlib.Path(a.data), pathlib.Path(a.out)
 
 
 class Run:
     """One training run and its evaluation; `start`: the pretraining that it starts from."""
-
     def __init__(self, model, data, seed, start=None):
         self.model, self.data, self.seed, self.start = model, data, seed, start
         self.name = f"{model} {data}" + (f", seed {seed}" if a.seeds > 1 else "")
@@ -75,10 +84,15 @@ class Run:
         if self.pretrains():
             test = {"data.valid": DATA / "gsm8k_text/valid_*.bin"}
         steps, ending = self.steps(), "train_chat.jsonl" if self.model == "causal" else "train.jsonl"
-        files = [DATA / "gsm8k_text/train_*.bin"] if self.pretrains() else [DATA / f"gsm8k_{f}" / ending for f in FILES[self.data]]
-        made = {"data.train": ",".join(f"'{f}'" for f in files), "data.tokenizer": DATA / "gsm8k_variants",
-                "campaign.max_steps": steps, "campaign.seed": self.seed, "evaluation.every": math.ceil(steps / (8 if a.best else 4)),
-                "output.log_every": min(25, math.ceil(steps / 8)), "optimizer.warmup_steps": min(50, math.ceil(WARM * steps))}
+        files = [DATA / "gsm8k_text/train_*.bin"
+                ] if self.pretrains() else [DATA / f"gsm8k_{f}" / ending for f in FILES[self.data]]
+        made = {
+            "data.train": ",".join(f"'{f}'" for f in files), "data.tokenizer": DATA / "gsm8k_variants",
+            "campaign.max_steps": steps, "campaign.seed": self.seed,
+            "evaluation.every": math.ceil(steps / (8 if a.best else 4)),
+            "output.log_every": min(25,
+                                    math.ceil(steps / 8)), "optimizer.warmup_steps": min(50, math.ceil(WARM * steps))
+        }
         if self.pretrains() and self.model == "causal":
             made.update({"objective.kind": "causal", "model.context": 1024})  # as many positions as two copies have
         if a.best:
@@ -130,8 +144,10 @@ class Run:
         seen = re.search(r"each of ([\d.,]+) samples", (self.directory / "log.txt").read_text())
         score = json.loads((self.directory / "evaluation.json").read_text())
         if a.best:
-            row.update(best_step=min(losses, key=losses.get), best=json.loads((self.directory / "evaluation_best.json").read_text()))
-        asked, good = (score["requests"], score["good"]) if "requests" in score else (score["problems"], score["well_formed"])
+            row.update(best_step=min(losses, key=losses.get), best=json.loads(
+                (self.directory / "evaluation_best.json").read_text()))
+        asked, good = (score["requests"], score["good"]) if "requests" in score else (score["problems"],
+                                                                                      score["well_formed"])
         return dict(row, seen=float(seen.group(1).replace(",", "")) * steps[-1]["step"] if seen else math.nan,
                     match=score["exact_match"], interval=score["exact_match_95"], good=good / asked)
 
@@ -162,9 +178,11 @@ def wanted():
     chosen, runs = [c.strip() for c in a.only.split(";") if c.strip()], []
     for seed in range(1, a.seeds + 1):
         text = {kind: Run(kind, "text", seed) for kind in ("flat", "causal")}
-        later = [Run(model, data, seed, text["causal" if model == "causal" else "flat"] if data == TEXT else None)
-                 for data in (TEXT, ARITHMETIC, "variants", "problems") for model in reversed(MODELS)
-                 if data != ARITHMETIC or model == "causal"]
+        later = [
+            Run(model, data, seed, text["causal" if model == "causal" else "flat"] if data == TEXT else None)
+            for data in (TEXT, ARITHMETIC, "variants", "problems") for model in reversed(MODELS)
+            if data != ARITHMETIC or model == "causal"
+        ]
         later = [run for run in later if not chosen or any(run.name == c or run.name.startswith(c) for c in chosen)]
         runs += [run for run in text.values() if any(r.start is run and not r.done() for r in later)] + later
     return sorted(runs, key=lambda run: (not run.pretrains(), -run.steps()))
@@ -172,7 +190,6 @@ def wanted():
 
 class Queue:
     """Runs in their order, each when what it starts from is there."""
-
     def __init__(self, runs):
         self.runs, self.changed, self.begun = runs, threading.Condition(), time.time()
 
@@ -210,8 +227,13 @@ class Queue:
                 self.end(run, f"failed: {error}")
 
     def table(self):
-        print(f"\n{a.problems} problems, {a.gpus} GPUs, {a.together} runs at once on each, {time.time() - self.begun:.0f} s in all\n")
-        columns = ["data", "model", "exact match (95%)", *["lowest loss"] * a.best, "well-formed", "problems seen", "steps", "tokens/s", "seconds"]
+        print(
+            f"\n{a.problems} problems, {a.gpus} GPUs, {a.together} runs at once on each, {time.time() - self.begun:.0f} s in all\n"
+        )
+        columns = [
+            "data", "model", "exact match (95%)", *["lowest loss"] * a.best, "well-formed", "problems seen", "steps",
+            "tokens/s", "seconds"
+        ]
         print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
         order = ["text", *FILES]
         for run in sorted(self.runs, key=lambda r: (order.index(r.data), MODELS.index(r.model), r.seed)):
@@ -225,8 +247,8 @@ class Queue:
 
 
 def main():
-    for name in ("gsm8k/test.jsonl", "gsm8k_problems/train.jsonl", "gsm8k_variants/tokenizer.json", "gsm8k_arithmetic/train.jsonl",
-                 "gsm8k_text/meta.json"):
+    for name in ("gsm8k/test.jsonl", "gsm8k_problems/train.jsonl", "gsm8k_variants/tokenizer.json",
+                 "gsm8k_arithmetic/train.jsonl", "gsm8k_text/meta.json"):
         if not (DATA / name).exists():
             sys.exit(f"{DATA / name} is missing: how it is made says {p.prog} --help")
     OUT.mkdir(parents=True, exist_ok=True)

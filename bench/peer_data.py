@@ -8,15 +8,18 @@ def open_shards(patterns):
     for pattern in patterns:
         for name in sorted(glob.glob(pattern)):
             magic, version, count = struct.unpack("<3i", open(name, "rb").read(12))
-            if magic == 20240520: shards.append(np.memmap(name, np.uint16 if version == 1 else np.uint32, "r", 1024, (count,)))
-            else: shards.append(np.memmap(name, np.uint16, "r"))
+            if magic == 20240520:
+                shards.append(np.memmap(name, np.uint16 if version == 1 else np.uint32, "r", 1024, (count,)))
+            else:
+                shards.append(np.memmap(name, np.uint16, "r"))
     return shards
 
 
 def philox(counter, key):
     c, k, mask = list(counter), list(key), 0xFFFFFFFF
     for r in range(10):
-        if r: k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
+        if r:
+            k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
         p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
         c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & mask, (p0 >> 32) ^ c[3] ^ k[1], p0 & mask]
     return c
@@ -24,7 +27,8 @@ def philox(counter, key):
 
 def shuffled_window(sample, windows, seed):
     half = 1
-    while half < 32 and 1 << 2 * half < windows: half += 1
+    while half < 32 and 1 << 2 * half < windows:
+        half += 1
     epoch, v, mask = sample // windows, sample % windows, (1 << half) - 1
     while True:
         left, right = v >> half, v & mask
@@ -32,7 +36,8 @@ def shuffled_window(sample, windows, seed):
             left, right = right, (left ^ philox((right, r, epoch & 0xFFFFFFFF, (epoch >> 32) ^ (2 << 16)),
                                                 (seed & 0xFFFFFFFF, seed >> 32))[0]) & mask
         v = left << half | right
-        if v < windows: return v
+        if v < windows:
+            return v
 
 
 class Batches:
@@ -44,13 +49,16 @@ class Batches:
     def sample(self, g):
         w = shuffled_window(g, self.windows, self.seed)
         for shard, count in zip(self.shards, self.counts):
-            if w < count: return np.asarray(shard[w * self.length:(w + 1) * self.length + 1], dtype=np.int64)
+            if w < count:
+                return np.asarray(shard[w * self.length:(w + 1) * self.length + 1], dtype=np.int64)
             w -= count
 
     def first(self, sequences):
         """Tokens and targets of the first windows, in order: validation."""
-        windows = [np.asarray(s[i * self.length:(i + 1) * self.length + 1], dtype=np.int64)
-                   for s, count in zip(self.shards, self.counts) for i in range(count)][:sequences]
+        windows = [
+            np.asarray(s[i * self.length:(i + 1) * self.length + 1], dtype=np.int64)
+            for s, count in zip(self.shards, self.counts) for i in range(count)
+        ][:sequences]
         return np.stack(windows)[:, :-1].copy(), np.stack(windows)[:, 1:].copy()
 
     def step(self, step, sequences):

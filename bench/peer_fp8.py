@@ -16,7 +16,8 @@ def rounded(x, kind):
 def product(a, b, kinds, fast):
     """a (M, K) b (N, K)^T in bf16."""
     (x, of_x), (y, of_y) = rounded(a, kinds[0]), rounded(b, kinds[1])
-    return torch._scaled_mm(x.contiguous(), y.contiguous().t(), scale_a=of_x, scale_b=of_y, out_dtype=torch.bfloat16,
+    return torch._scaled_mm(x.contiguous(),
+                            y.contiguous().t(), scale_a=of_x, scale_b=of_y, out_dtype=torch.bfloat16,
                             use_fast_accum=fast)
 
 
@@ -34,7 +35,6 @@ class Product(torch.autograd.Function):
 
 class Linear(nn.Linear):
     """nn.Linear without bias; input in bf16, weight in float32."""
-
     def forward(self, x):
         y = Product.apply(x.reshape(-1, x.shape[-1]).to(torch.bfloat16), self.weight.to(torch.bfloat16))
         return y.view(*x.shape[:-1], -1)

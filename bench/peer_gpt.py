@@ -28,33 +28,41 @@ from peer_qwen3 import Qwen3
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("deck"); p.add_argument("--weights"); p.add_argument("--losses")
+    p.add_argument("deck")
+    p.add_argument("--weights")
+    p.add_argument("--losses")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--threads", type=int, default=0)
-    p.add_argument("--hours", type=float, default=0); p.add_argument("--valid")
+    p.add_argument("--hours", type=float, default=0)
+    p.add_argument("--valid")
     p.add_argument("--attention", choices=["cudnn", "flash", "flex", "any"], default="cudnn",
                    help="on a GPU; flex, or what PyTorch chooses: for packed conversations only")
-    p.add_argument("--region", choices=["whole", "stack", "none"], default="whole",
-                   help="what torch.compile takes at once: the forward of a supervision step, or one pass of the blocks, "
-                        "which is ready in a third of the time")
+    p.add_argument(
+        "--region", choices=["whole", "stack", "none"], default="whole",
+        help="what torch.compile takes at once: the forward of a supervision step, or one pass of the blocks, "
+        "which is ready in a third of the time")
     p.add_argument("--compute", choices=["fp32", "bf16", "fp8"], help="in place of the deck's precision")
     return p.parse_args()
 
 
 def main():
     a = parse()
-    if a.threads: torch.set_num_threads(a.threads)
+    if a.threads:
+        torch.set_num_threads(a.threads)
     torch.set_float32_matmul_precision("high")
     deck, cuda = read_deck(a.deck), a.device == "cuda"
-    if a.compute: deck.precision.compute = a.compute
+    if a.compute:
+        deck.precision.compute = a.compute
     dtype = torch.bfloat16 if cuda and deck.precision.compute in ("bf16", "fp8") else torch.float32
     supervised = deck.objective.kind == "supervised"
-    model = (Qwen3(deck.model, a.device, "flex_attention" if a.attention == "flex" else "sdpa") if supervised
-             else GPT(deck.model, dtype, a.device, peer_fp8.Linear if deck.precision.compute == "fp8" else torch.nn.Linear))
-    if a.weights: model.load(a.weights)
+    model = (Qwen3(deck.model, a.device, "flex_attention" if a.attention == "flex" else "sdpa") if supervised else GPT(
+        deck.model, dtype, a.device, peer_fp8.Linear if deck.precision.compute == "fp8" else torch.nn.Linear))
+    if a.weights:
+        model.load(a.weights)
     if a.region == "stack":
         model.stack, model.token_losses = torch.compile(model.stack), torch.compile(model.token_losses)
-    objective = make_objective(deck, model, lambda: torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16),
+    objective = make_objective(deck, model,
+                               lambda: torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16),
                                torch.compile if a.region == "whole" else lambda f: f)
     optimizer = Optimizer(deck, model, dtype)
     per_rank = deck.batch.per_rank
@@ -62,42 +70,60 @@ def main():
     data = ChatBatches(deck) if supervised else Batches(listed(deck.data.train), deck.model.context, deck.campaign.seed)
     sync = torch.cuda.synchronize if cuda else lambda: None
     kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}.get(a.attention)
-    valid = [part.split(per_rank) for part in map(torch.from_numpy, Batches(listed(deck.data.valid), deck.model.context, 0).first(
-        deck.evaluation.rows))] if a.valid else []
+    valid = [
+        part.split(per_rank)
+        for part in map(torch.from_numpy,
+                        Batches(listed(deck.data.valid), deck.model.context, 0).first(deck.evaluation.rows))
+    ] if a.valid else []
     losses, seconds, rates, points, elapsed, warmup = [], [], [], [], 0, 0  # elapsed: seconds after the first step
 
     def evaluate(step):
         with torch.no_grad(), objective.autocast():
-            sums = [len(tokens) * objective.model(tokens.to(a.device), targets.to(a.device)).item() for tokens, targets in zip(*valid)]
+            sums = [
+                len(tokens) * objective.model(tokens.to(a.device), targets.to(a.device)).item()
+                for tokens, targets in zip(*valid)
+            ]
         points.append({"step": step, "seconds": elapsed, "val/loss": sum(sums) / sum(map(len, valid[0]))})
         print(json.dumps(points[-1]), flush=True)
 
     with sdpa_kernel(kernel) if cuda and kernel else contextlib.nullcontext():
         for step in itertools.count(1):
             share = elapsed / (3600 * a.hours) if a.hours else (step - 1) / deck.campaign.max_steps
-            if share >= 1: break
-            if step == deck.optimizer.warmup_steps + 1: warmup = share
+            if share >= 1:
+                break
+            if step == deck.optimizer.warmup_steps + 1:
+                warmup = share
             batch = [torch.from_numpy(part).to(a.device) for part in data.step(step, total)]
             over = objective.total(batch)
-            sync(); start = time.time()
+            sync()
+            start = time.time()
             sums = sum(objective.accumulate(*part, over) for part in zip(*(whole.split(per_rank) for whole in batch)))
             optimizer.step(step, (share, warmup) if a.hours else None)
-            sync(); seconds.append(time.time() - start); rates.append(objective.tokens(batch) / seconds[-1])
+            sync()
+            seconds.append(time.time() - start)
+            rates.append(objective.tokens(batch) / seconds[-1])
             losses.append(dict(zip(objective.names, sums.tolist())))
-            if step > 1: elapsed += seconds[-1]
-            if valid and deck.evaluation.every and step % deck.evaluation.every == 0: evaluate(step)
-        if valid and (not points or points[-1]["step"] != len(losses)): evaluate(len(losses))
+            if step > 1:
+                elapsed += seconds[-1]
+            if valid and deck.evaluation.every and step % deck.evaluation.every == 0:
+                evaluate(step)
+        if valid and (not points or points[-1]["step"] != len(losses)):
+            evaluate(len(losses))
     if a.valid:
-        with open(a.valid, "w") as f: f.writelines(json.dumps(point) + "\n" for point in points)
+        with open(a.valid, "w") as f:
+            f.writelines(json.dumps(point) + "\n" for point in points)
     if a.losses:
-        with open(a.losses, "w") as f: f.writelines(json.dumps({"step": i + 1, **l}) + "\n" for i, l in enumerate(losses))
+        with open(a.losses, "w") as f:
+            f.writelines(json.dumps({"step": i + 1, **l}) + "\n" for i, l in enumerate(losses))
     skipped = min(5, len(seconds) - 1)
-    timed = seconds[skipped:]; median = statistics.median(timed)
+    timed = seconds[skipped:]
+    median = statistics.median(timed)
     peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
-    print(f"RESULT torch {torch.__version__} {'eager' if a.region == 'none' else 'compiled'} {deck.precision.compute} "
-          f"tokens/s={statistics.median(rates[skipped:]):.0f} step={median * 1e3:.1f} ms "
-          f"({min(timed) * 1e3:.1f} to {max(timed) * 1e3:.1f}) last loss={losses[-1]['train/loss']:.4f} "
-          f"peak={peak:.1f} GiB", flush=True)
+    print(
+        f"RESULT torch {torch.__version__} {'eager' if a.region == 'none' else 'compiled'} {deck.precision.compute} "
+        f"tokens/s={statistics.median(rates[skipped:]):.0f} step={median * 1e3:.1f} ms "
+        f"({min(timed) * 1e3:.1f} to {max(timed) * 1e3:.1f}) last loss={losses[-1]['train/loss']:.4f} "
+        f"peak={peak:.1f} GiB", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ class Block(nn.Module):
         self.n1, self.n2 = nn.Parameter(torch.ones(D)), nn.Parameter(torch.ones(D))
         self.qkv, self.o = Linear(D, (self.H + 2 * self.K) * self.E, bias=False), Linear(self.H * self.E, D, bias=False)
         self.up, self.down = Linear(D, (1 + self.swiglu) * ffn, bias=False), Linear(ffn, D, bias=False)
-        if self.qk_norm: self.q_norm, self.k_norm = nn.Parameter(torch.ones(self.E)), nn.Parameter(torch.ones(self.E))
+        if self.qk_norm:
+            self.q_norm, self.k_norm = nn.Parameter(torch.ones(self.E)), nn.Parameter(torch.ones(self.E))
 
     def projections(self):
         """Each matrix with Tern's names, and rows, of the projections it holds."""
@@ -35,10 +36,13 @@ class Block(nn.Module):
         B, T, _ = x.shape
         qkv = self.qkv(rms_norm(x, self.n1, self.eps)).view(B, T, -1, self.E).transpose(1, 2)
         q, k, v = qkv.split([self.H, self.K, self.K], 1)
-        if self.qk_norm: q, k = rms_norm(q, self.q_norm, self.eps), rms_norm(k, self.k_norm, self.eps)
+        if self.qk_norm:
+            q, k = rms_norm(q, self.q_norm, self.eps), rms_norm(k, self.k_norm, self.eps)
+
         def rotate(t):
             a, b = t.chunk(2, -1)
             return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
         y = F.scaled_dot_product_attention(rotate(q), rotate(k), v, is_causal=True, enable_gqa=self.K != self.H)
         x = x + self.o(y.transpose(1, 2).reshape(B, T, -1))
         up = self.up(rms_norm(x, self.n2, self.eps))
@@ -58,13 +62,17 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList([Block(m, Linear) for _ in range(m.layers)])
         self.norm = nn.Parameter(torch.ones(D))
         self.head = self.embed.weight if m.tie_embeddings else nn.Parameter(torch.empty(self.V, D))
-        if self.inner_steps: self.answer, self.latent = nn.Parameter(torch.zeros(D)), nn.Parameter(torch.zeros(D))
-        angle = torch.outer(torch.arange(m.context).float(), m.rope_base ** (-torch.arange(0, E, 2).float() / E))
-        self.register_buffer("cos", angle.cos().to(dtype)); self.register_buffer("sin", angle.sin().to(dtype))
+        if self.inner_steps:
+            self.answer, self.latent = nn.Parameter(torch.zeros(D)), nn.Parameter(torch.zeros(D))
+        angle = torch.outer(torch.arange(m.context).float(), m.rope_base**(-torch.arange(0, E, 2).float() / E))
+        self.register_buffer("cos", angle.cos().to(dtype))
+        self.register_buffer("sin", angle.sin().to(dtype))
         for p in self.parameters():
-            if p.dim() > 1: nn.init.normal_(p, std=m.init_std)
+            if p.dim() > 1:
+                nn.init.normal_(p, std=m.init_std)
         for block in self.blocks if m.init_scaled_residual else ():
-            for p in (block.o.weight, block.down.weight): nn.init.normal_(p, std=m.init_std / (2 * m.layers) ** 0.5)
+            for p in (block.o.weight, block.down.weight):
+                nn.init.normal_(p, std=m.init_std / (2 * m.layers)**0.5)
         self.to(device)
 
     def embedded(self, tokens):
@@ -72,18 +80,22 @@ class GPT(nn.Module):
 
     def stack(self, x):
         """f: all blocks and the final norm. (B, T, D) to the same."""
-        for block in self.blocks: x = block(x, self.cos, self.sin)
+        for block in self.blocks:
+            x = block(x, self.cos, self.sin)
         return rms_norm(x, self.norm, self.eps)
 
     def advance(self, x, y=None, z=None):
         """One step of a recursive model from answer y and latent z; the first starts from the learned vectors."""
-        if y is None: y, z = self.answer.to(x.dtype), self.latent.to(x.dtype)
-        for _ in range(self.inner_steps): z = self.stack(x + y + z)
+        if y is None:
+            y, z = self.answer.to(x.dtype), self.latent.to(x.dtype)
+        for _ in range(self.inner_steps):
+            z = self.stack(x + y + z)
         return self.stack(y + z), z
 
     def token_losses(self, y, targets):
         logits = F.linear(y, self.head.to(y.dtype)).float()
-        if self.cap: logits = self.cap * torch.tanh(logits / self.cap)
+        if self.cap:
+            logits = self.cap * torch.tanh(logits / self.cap)
         return F.cross_entropy(logits.view(-1, self.V), targets.view(-1), reduction="none").view_as(targets)  # (B, T)
 
     def forward(self, tokens, targets):
@@ -97,10 +109,16 @@ class GPT(nn.Module):
         import h5py
         with h5py.File(checkpoint) as f:
             read = lambda name: torch.from_numpy(f[name][()])
-            self.embed.weight.copy_(read("model/embed_tokens/weight")); self.norm.copy_(read("model/norm/weight"))
-            if self.head is not self.embed.weight: self.head.copy_(read("lm_head/weight"))
-            if self.inner_steps: self.answer.copy_(read("model/initial_answer")); self.latent.copy_(read("model/initial_latent"))
+            self.embed.weight.copy_(read("model/embed_tokens/weight"))
+            self.norm.copy_(read("model/norm/weight"))
+            if self.head is not self.embed.weight:
+                self.head.copy_(read("lm_head/weight"))
+            if self.inner_steps:
+                self.answer.copy_(read("model/initial_answer"))
+                self.latent.copy_(read("model/initial_latent"))
             for i, block in enumerate(self.blocks):
                 at = lambda name: read(f"model/layers/{i}/{name}/weight")
-                for matrix, parts in block.projections(): matrix.copy_(torch.cat([at(name) for name in parts]))
-                for vector, name in block.norms(): vector.copy_(at(name))
+                for matrix, parts in block.projections():
+                    matrix.copy_(torch.cat([at(name) for name in parts]))
+                for vector, name in block.norms():
+                    vector.copy_(at(name))

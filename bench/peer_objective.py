@@ -19,7 +19,8 @@ class Causal(Objective):
 
     def accumulate(self, tokens, targets, total):
         """tokens, targets (B, T); total: sequences of the optimizer step. Returns the sums of the losses in `names`."""
-        with self.autocast(): loss = self.model(tokens, targets) * (len(tokens) / total)
+        with self.autocast():
+            loss = self.model(tokens, targets) * (len(tokens) / total)
         loss.backward()
         return loss.detach()[None]
 
@@ -27,12 +28,11 @@ class Causal(Objective):
 class Refinement(Objective):
     """As lib/objective/refinement.hpp states it. A supervision step is one compiled function, whose backward follows
     immediately: only one step's activations are kept. The embedding's waits for the gradients of x from all steps."""
-
     def __init__(self, deck, model, autocast, compiled):
         o = deck.objective
         self.model, self.autocast, self.advance = model, autocast, compiled(self.supervision_step)
         self.reward, self.S = o.reward, o.supervision_steps
-        powers = [o.weight_base ** (s - self.S + 1) for s in range(self.S)]
+        powers = [o.weight_base**(s - self.S + 1) for s in range(self.S)]
         self.shares = [power / sum(powers) for power in powers]
         self.names = ["train/loss"] + [f"train/loss_step_{s}" for s in range(self.S)]
 
@@ -43,17 +43,20 @@ class Refinement(Objective):
         return (weights * losses).sum(), losses.detach(), y.detach(), z.detach()
 
     def accumulate(self, tokens, targets, total):
-        with self.autocast(): embedded = self.model.embedded(tokens)
+        with self.autocast():
+            embedded = self.model.embedded(tokens)
         x, y, z = embedded.detach().requires_grad_(), None, None
         weights = torch.full((len(tokens),), self.shares[0] / total, device=tokens.device)
         sums = [-self.reward * len(tokens) / total]
         for s in range(self.S):
-            with self.autocast(): loss, losses, y, z = self.advance(x, y, z, targets, weights)
+            with self.autocast():
+                loss, losses, y, z = self.advance(x, y, z, targets, weights)
             loss.backward()
             sums[0] = sums[0] + loss.detach()
             sums.append(losses.sum() / total)
             # In the improvement (before - after) / before, per sequence, only -after is differentiated.
-            if s + 1 < self.S: weights = (self.shares[s + 1] + self.reward / (self.S - 1) / losses) / total
+            if s + 1 < self.S:
+                weights = (self.shares[s + 1] + self.reward / (self.S - 1) / losses) / total
         embedded.backward(x.grad)
         return torch.stack(sums)
 
@@ -72,10 +75,12 @@ class Supervised(Objective):
         return int(batch[3].sum())
 
     def accumulate(self, tokens, targets, positions, _, total):
-        with self.autocast(): loss = self.model(tokens, targets, positions if self.packed else None, total)
+        with self.autocast():
+            loss = self.model(tokens, targets, positions if self.packed else None, total)
         loss.backward()
         return loss.detach()[None]
 
 
 def make_objective(deck, model, autocast, compiled):
-    return {"causal": Causal, "refinement": Refinement, "supervised": Supervised}[deck.objective.kind](deck, model, autocast, compiled)
+    return {"causal": Causal, "refinement": Refinement,
+            "supervised": Supervised}[deck.objective.kind](deck, model, autocast, compiled)

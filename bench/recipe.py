@@ -22,8 +22,10 @@ from together import all_of, interval, train
 
 HERE = pathlib.Path(__file__).parent
 # What the AdamW deck of the same shape has instead, as input/h100_gpt350m.in.
-ADAMW = {"optimizer.kind": "adamw", "optimizer.matrix_lr": 0, "optimizer.embed_lr": 0, "optimizer.head_lr": 0,
-         "optimizer.betas": "0.9,0.95", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.1}
+ADAMW = {
+    "optimizer.kind": "adamw", "optimizer.matrix_lr": 0, "optimizer.embed_lr": 0, "optimizer.head_lr": 0,
+    "optimizer.betas": "0.9,0.95", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.1
+}
 PLAIN = {"model.embed_std": 0, "model.head_std": 0, "model.init_zero_residual": "F"}
 LESS = {
     "muon": ADAMW,
@@ -39,16 +41,21 @@ LESS = {
     "batch growth": {"batch.global_start": 0, "batch.growth_steps": 0},
     "trapezoid": {"optimizer.schedule": "cosine"},
 }
-WARM = 0.05   # fraction of the steps, of the AdamW deck
-GROWS = 0.4   # fraction of the steps over which the batch grows
+WARM = 0.05  # fraction of the steps, of the AdamW deck
+GROWS = 0.4  # fraction of the steps over which the batch grows
 WIDENS = 0.6  # the same of the window
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-p.add_argument("--data", required=True); p.add_argument("--trainer", default="./trainer")
-p.add_argument("--tokens", type=float, default=9.2e6); p.add_argument("--seeds", type=int, default=3)
-p.add_argument("--together", type=int, default=4); p.add_argument("--threads", type=int, default=2)
-p.add_argument("--evaluations", type=int, default=10); p.add_argument("--only", default="", help="variants, by commas")
-p.add_argument("--adamw-lr", default="2e-3,4e-3,8e-3"); p.add_argument("--out", default="runs/recipe")
+p.add_argument("--data", required=True)
+p.add_argument("--trainer", default="./trainer")
+p.add_argument("--tokens", type=float, default=9.2e6)
+p.add_argument("--seeds", type=int, default=3)
+p.add_argument("--together", type=int, default=4)
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--evaluations", type=int, default=10)
+p.add_argument("--only", default="", help="variants, by commas")
+p.add_argument("--adamw-lr", default="2e-3,4e-3,8e-3")
+p.add_argument("--out", default="runs/recipe")
 p.add_argument("--set", action="append", default=[])
 a = p.parse_args()
 
@@ -60,14 +67,18 @@ def variants():
         if choice != "muon":
             base.update(LESS[choice])
     base["model.embed_std"] = 0
-    runs = {f"adamw {lr}": (1, dict(base, **{"optimizer.lr": lr, "optimizer.min_lr": float(lr) / 10, "warm": WARM}))
-            for lr in a.adamw_lr.split(",")}
+    runs = {
+        f"adamw {lr}": (1, dict(base, **{"optimizer.lr": lr, "optimizer.min_lr": float(lr) / 10, "warm": WARM}))
+        for lr in a.adamw_lr.split(",")
+    }
     runs["full"], runs["full/2"], runs["full/4"] = (1, {}), (0.5, {}), (0.25, {})
     for choice, settings in LESS.items():
         extra = {"optimizer.lr": 2e-3, "warm": WARM} if choice == "muon" else {}
         runs[f"less {choice}"] = (1, dict(settings, **extra))
     chosen = [c for c in a.only.split(",") if c]
-    return {name: v for name, v in runs.items() if not chosen or any(name == c or name.startswith(c + " ") for c in chosen)}
+    return {
+        name: v for name, v in runs.items() if not chosen or any(name == c or name.startswith(c + " ") for c in chosen)
+    }
 
 
 def numbers():
@@ -145,7 +156,8 @@ def reached(points, loss):
 def main():
     begun, runs, curves = time.time(), variants(), {}
     pathlib.Path(a.out).mkdir(parents=True, exist_ok=True)
-    jobs = {(name, seed): functools.partial(run, name, seed, *v) for seed in range(1, a.seeds + 1) for name, v in runs.items()}
+    jobs = {(name, seed): functools.partial(run, name, seed, *v) for seed in range(1, a.seeds + 1)
+            for name, v in runs.items()}
     for (name, seed), of in all_of(jobs, a.together).items():
         curves.setdefault(name, []).append(of)
     final = {name: [c[-1][2] for c in of] for name, of in curves.items()}
@@ -161,12 +173,15 @@ def main():
     whole = tuple(statistics.mean(x) for x in zip(*(c[-1][:2] for c in curves[best])))
     print(f"loss to reach: {target:.4f}, the final one of '{best}' ({whole[0] / 1e6:.2f} M tokens, {whole[1]:.1f} s), "
           f"{a.seeds} seeds, {a.together} runs at once, {time.time() - begun:.0f} s in all\n")
-    print("| variant | tokens | final loss | interval | tokens to reach it | ratio | seconds | ratio |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| variant | tokens | final loss | interval | tokens to reach it | ratio | seconds | ratio |\n|---|---|---|---|---|---|---|---|"
+    )
     for name in runs:
         tokens = statistics.mean(c[-1][0] for c in curves[name])
         hit = cost[name]
         row = [name, f"{tokens / 1e6:.2f} M", f"{statistics.mean(final[name]):.4f}", f"{interval(final[name]):.4f}"]
-        row += [f"{hit[0] / 1e6:.2f} M", f"{whole[0] / hit[0]:.2f}", f"{hit[1]:.1f}", f"{whole[1] / hit[1]:.2f}"] if hit else ["-"] * 4
+        row += [f"{hit[0] / 1e6:.2f} M", f"{whole[0] / hit[0]:.2f}", f"{hit[1]:.1f}", f"{whole[1] / hit[1]:.2f}"
+               ] if hit else ["-"] * 4
         print("| " + " | ".join(row) + " |")
 
 

@@ -32,10 +32,13 @@ MICRO_BATCHES, STEPS = 4, 8
 
 def settings(name, data, compute):
     layers, hidden, heads, kv_heads, head_dim, ffn, context, vocabulary, rows, more = SHAPES[name]
-    return {"model.layers": layers, "model.hidden": hidden, "model.heads": heads, "model.kv_heads": kv_heads, "model.head_dim": head_dim,
-            "model.ffn_hidden": ffn, "model.context": context, "model.vocabulary": vocabulary, "batch.per_rank": rows,
-            "batch.global": MICRO_BATCHES * rows, "optimizer.warmup_steps": 5, "precision.compute": compute,
-            "data.train": f"'{data}'", "data.valid": f"'{data}'", "data.tokenizer": "'none'", **more}
+    return {
+        "model.layers": layers, "model.hidden": hidden, "model.heads": heads, "model.kv_heads": kv_heads,
+        "model.head_dim": head_dim, "model.ffn_hidden": ffn, "model.context": context, "model.vocabulary": vocabulary,
+        "batch.per_rank": rows, "batch.global": MICRO_BATCHES * rows, "optimizer.warmup_steps": 5,
+        "precision.compute": compute, "data.train": f"'{data}'", "data.valid": f"'{data}'", "data.tokenizer": "'none'",
+        **more
+    }
 
 
 def as_options(values):
@@ -52,7 +55,8 @@ def write_tokens(path, count=1 << 21):
 
 
 def run(command):
-    done = subprocess.run(list(map(str, command)), text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(list(map(str, command)), text=True, errors="replace", stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
 
@@ -60,25 +64,32 @@ def compare(name, a, data):
     """A row of the table, or what went wrong."""
     options = as_options(settings(name, data, "fp8" if a.fp8 else "bf16"))
     more = ["--peer=--compute bf16"] if a.fp8 else []
-    code, text = run([sys.executable, HERE / "compare.py", HERE.parent / "input/h100_gpt350m.in", "--trainer", a.trainer, "--random",
-                      "--steps", STEPS, "--repeat", a.repeat, *options, *more, "--out", f"{a.out}/{name}"])
+    code, text = run([
+        sys.executable, HERE / "compare.py", HERE.parent / "input/h100_gpt350m.in", "--trainer", a.trainer, "--random",
+        "--steps", STEPS, "--repeat", a.repeat, *options, *more, "--out", f"{a.out}/{name}"
+    ])
     result = re.search(r"RESULT tokens/s ours (.*?)  peer (.*?)  ratio (.*)", text)
-    if code or not result: return f"| {name} | failed: {text.strip().splitlines()[-1] if text.strip() else code} | | |"
+    if code or not result:
+        return f"| {name} | failed: {text.strip().splitlines()[-1] if text.strip() else code} | | |"
     memory = re.search(r"memory per rank.*?([\d.]+ GiB)", text)
     peak = re.findall(r"peak=([\d.]+ GiB)", text)
     return f"| {name} | {result[1]}, {memory[1] if memory else '?'} | {result[2]}, {peak[-1] if peak else '?'} | {result[3]} |"
 
 
 def profile(name, a, data):
-    values = dict(settings(name, data, "fp8" if a.fp8 else "bf16"), **{
-        "campaign.max_steps": STEPS, "output.profile": STEPS - 1, "output.directory": f"'{a.out}/{name}_profile'", "output.log_every": 1,
-        "evaluation.every": 0, "evaluation.target_loss": 0, "evaluation.rows": 1, "checkpoint.every": 0, "generation.samples": 0})
-    process = subprocess.Popen([a.trainer, HERE.parent / "input/h100_gpt350m.in", "--fresh", *as_options(values)], text=True,
-                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    values = dict(
+        settings(name, data, "fp8" if a.fp8 else "bf16"), **{
+            "campaign.max_steps": STEPS, "output.profile": STEPS - 1, "output.directory": f"'{a.out}/{name}_profile'",
+            "output.log_every": 1, "evaluation.every": 0, "evaluation.target_loss": 0, "evaluation.rows": 1,
+            "checkpoint.every": 0, "generation.samples": 0
+        })
+    process = subprocess.Popen([a.trainer, HERE.parent / "input/h100_gpt350m.in", "--fresh", *as_options(values)],
+                               text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     text = ""
     for line in process.stdout:  # ended before it writes a checkpoint
         text += line
-        if re.match(rf"[\d:]{{8}} +{STEPS - 1}  ", line): break
+        if re.match(rf"[\d:]{{8}} +{STEPS - 1}  ", line):
+            break
     table = pathlib.Path(a.out) / f"{name}_profile/profile/rank_0000.txt"
     process.kill()
     process.wait()
@@ -87,20 +98,29 @@ def profile(name, a, data):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("names", nargs="*"); p.add_argument("--trainer", default="./trainer"); p.add_argument("--repeat", type=int, default=2)
-    p.add_argument("--fp8", action="store_true"); p.add_argument("--profile", action="store_true"); p.add_argument("--out", default="")
+    p.add_argument("names", nargs="*")
+    p.add_argument("--trainer", default="./trainer")
+    p.add_argument("--repeat", type=int, default=2)
+    p.add_argument("--fp8", action="store_true")
+    p.add_argument("--profile", action="store_true")
+    p.add_argument("--out", default="")
     p.add_argument("--list", action="store_true")
     a = p.parse_args()
     unknown = set(a.names) - set(SHAPES)
-    if unknown: p.error(f"no such shape: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
+    if unknown:
+        p.error(f"no such shape: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
     if a.list:
-        for name, shape in SHAPES.items(): print(name, *shape[:-1])
+        for name, shape in SHAPES.items():
+            print(name, *shape[:-1])
         return
     a.out = a.out or tempfile.mkdtemp(prefix="shapes_")
     os.makedirs(a.out, exist_ok=True)
     data = f"{a.out}/tokens.bin"
     write_tokens(data)
-    if not a.profile: print("| shape | Tern: tokens/s, memory planned | PyTorch compiled: tokens/s, memory | ratio |\n|---|---|---|---|", flush=True)
+    if not a.profile:
+        print(
+            "| shape | Tern: tokens/s, memory planned | PyTorch compiled: tokens/s, memory | ratio |\n|---|---|---|---|",
+            flush=True)
     for name in a.names or SHAPES:
         print(f"{name}\n{profile(name, a, data)}" if a.profile else compare(name, a, data), flush=True)
 

@@ -6,7 +6,8 @@ def as_options(settings):
     """{'group.name': value} as --set options; text is quoted."""
     options = []
     for key, value in settings.items():
-        text = isinstance(value, (str, pathlib.Path)) and not re.fullmatch(r"[-+0-9.,eE]+|[TF]|\.\w+\.|'.*'", str(value))
+        text = isinstance(value,
+                          (str, pathlib.Path)) and not re.fullmatch(r"[-+0-9.,eE]+|[TF]|\.\w+\.|'.*'", str(value))
         options += ["--set", f"{key}='{value}'" if text else f"{key}={value}"]
     return options
 
@@ -26,7 +27,8 @@ def train(trainer, deck, directory, settings, ends=(0,), threads=2, device=None,
     directory = pathlib.Path(directory)
     if not (directory / "done").exists():
         shutil.rmtree(directory, ignore_errors=True)
-        call([trainer, str(deck), "--fresh", *as_options(dict(settings, **{"output.directory": directory}))], ends, threads, device)
+        call([trainer, str(deck), "--fresh", *as_options(dict(settings, **{"output.directory": directory}))], ends,
+             threads, device)
         if not keep:
             shutil.rmtree(directory / "checkpoints", ignore_errors=True)
         (directory / "done").touch()
@@ -50,7 +52,8 @@ def shared_devices(at_once):
             yield
         finally:
             subprocess.run([control], input="quit -t 10\n", text=True)
-            for name in own: del os.environ[name]
+            for name in own:
+                del os.environ[name]
 
 
 def all_of(jobs, at_once):

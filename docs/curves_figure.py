@@ -23,7 +23,8 @@ def read(path):
     head = [line[1:].strip().partition(": ") for line in lines if line.startswith("#")]
     options = {name: value for name, _, value in head if name != "note"}
     rows = list(csv.reader(line for line in lines if line and not line.startswith("#")))[1:]
-    return options, [value for name, _, value in head if name == "note"], [(c, int(s), float(x), float(y)) for c, s, x, y in rows]
+    return options, [value for name, _, value in head if name == "note"
+                    ], [(c, int(s), float(x), float(y)) for c, s, x, y in rows]
 
 
 def of_runs(options, curves):
@@ -38,7 +39,9 @@ def of_runs(options, curves):
 
 
 def points(options, path, metric):
-    records = [json.loads(line) for line in (path / "metrics.jsonl" if path.is_dir() else path).read_text().splitlines()]
+    records = [
+        json.loads(line) for line in (path / "metrics.jsonl" if path.is_dir() else path).read_text().splitlines()
+    ]
     begin, tokens = records[0].get("time", 0), 0
     for record in records:
         tokens = record.get("train/tokens", tokens)

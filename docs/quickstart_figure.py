@@ -30,7 +30,9 @@ def plan_panel(run):
     log = (run / "log.txt").read_text()
     rows = [(term, re.search(rf"^ +{term}{SIZE}", log, re.M).group(1)) for term in TERMS]
     rows.append(("sum per rank", re.search(rf"^ +memory per rank{SIZE}", log, re.M).group(1)))
-    lines = [f'<text x="{PLAN_WIDTH / 2:g}" y="40" text-anchor="middle" font-size="14">Memory plan (--dry-run), one rank</text>']
+    lines = [
+        f'<text x="{PLAN_WIDTH / 2:g}" y="40" text-anchor="middle" font-size="14">Memory plan (--dry-run), one rank</text>'
+    ]
     for i, (term, amount) in enumerate(rows):
         y = 78 + 23 * i + (8 if i == len(TERMS) else 0)
         lines.append(f'<text x="20" y="{y}" font-size="13">{escape(term)}</text>'
@@ -45,7 +47,9 @@ style = re.search(r"<style>.*?</style>", (run / "loss.svg").read_text(), re.S).g
 panels = [panel(run, "loss"), panel(run, "exact_match"), plan_panel(run)]
 placed, x = [], 0
 for width, height, body in panels:
-    placed.append(f'<svg x="{x:g}" y="0" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}">\n{body}\n</svg>')
+    placed.append(
+        f'<svg x="{x:g}" y="0" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}">\n{body}\n</svg>'
+    )
     x += width
 head = ('<svg role="img" aria-label="Quickstart: loss, problems solved, memory plan" '
         f'viewBox="0 0 {x:g} {max(height for _, height, _ in panels):g}"\n xmlns="http://www.w3.org/2000/svg" '

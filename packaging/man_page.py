@@ -24,7 +24,8 @@ def roff(line):
 
 
 def help_of(build, name, *command):
-    return subprocess.run([pathlib.Path(build) / name, *command, "--help"], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([pathlib.Path(build) / name, *command, "--help"], check=True, capture_output=True,
+                          text=True).stdout
 
 
 def commands_of(told):
@@ -42,14 +43,17 @@ def command_section(name, command, told):
 
 def page(name, told, commands=()):
     """The man page of the program whose --help is `told`; `commands`: names and --help of its commands."""
-    lines_out = [f'.TH {name.upper()} 1 "" "Tern @PROJECT_VERSION@" "Tern"',
-                 f".SH NAME\n{name} \\- {roff(SUMMARIES[name])}"]
+    lines_out = [
+        f'.TH {name.upper()} 1 "" "Tern @PROJECT_VERSION@" "Tern"', f".SH NAME\n{name} \\- {roff(SUMMARIES[name])}"
+    ]
     title = "DESCRIPTION"
     for paragraph in re.split(r"\n\s*\n", told.strip("\n")):
         lines = paragraph.split("\n")
         if lines[0].startswith("usage: "):
-            lines_out += [".SH SYNOPSIS\n.nf", *(roff(re.sub(r"^(usage: |       )", "", line)) for line in lines),
-                          ".fi\n.SH DESCRIPTION"]
+            lines_out += [
+                ".SH SYNOPSIS\n.nf", *(roff(re.sub(r"^(usage: |       )", "", line)) for line in lines),
+                ".fi\n.SH DESCRIPTION"
+            ]
             title = ""
             continue
         if re.fullmatch(r"(options|commands|examples|exit codes)", lines[0].rstrip(":"), re.I):
@@ -76,7 +80,8 @@ def main(build, check=False):
             FOLDER.mkdir(exist_ok=True)
             file.write_text(made)
     for file in stale:
-        print(f"{file} is not the program's --help; remake it: cmake --build {build} --target man_pages", file=sys.stderr)
+        print(f"{file} is not the program's --help; remake it: cmake --build {build} --target man_pages",
+              file=sys.stderr)
     return bool(stale)
 
 

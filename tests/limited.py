@@ -20,11 +20,11 @@ load, ends what gets no processor at all.
 """
 import ctypes, glob, os, re, shutil, signal, subprocess, sys, threading, time
 
-SECONDS, SILENT = 300, 40   # of a run of the trainer on a tiny model, which takes 10 at most
-EXPIRED = 124               # exit code, as timeout's
-CEILING = 3                 # the clock's time, in multiples of the limit times the load of a processor
-INTERVAL = 2.0              # between two looks; a run that is shorter is not looked at
-STACKS_OF_AT_MOST = 16      # processes
+SECONDS, SILENT = 300, 40  # of a run of the trainer on a tiny model, which takes 10 at most
+EXPIRED = 124  # exit code, as timeout's
+CEILING = 3  # the clock's time, in multiples of the limit times the load of a processor
+INTERVAL = 2.0  # between two looks; a run that is shorter is not looked at
+STACKS_OF_AT_MOST = 16  # processes
 
 
 class Expired(AssertionError):
@@ -60,7 +60,6 @@ def command_of(pid):
 
 class Thread:
     """What one thread has got so far, in seconds."""
-
     def __init__(self, path=None):
         figures = [int(x) for x in read(f"{path}/schedstat").split()] if path else []
         self.got, self.delayed = (figures[0] / 1e9, figures[1] / 1e9) if len(figures) == 3 else (0.0, 0.0)
@@ -72,7 +71,6 @@ class Tree:
 
     adopts: this program's other children belong to it too, which are orphans of the tree.
     """
-
     def __init__(self, leader, adopts=False):
         self.leader, self.adopts, self.begins = leader, adopts, {}
         self.threads, self.written, self.reaped = {}, {}, {}
@@ -83,10 +81,13 @@ class Tree:
         found, left = [], [self.leader] + list(self.begins) + (children(os.getpid()) if self.adopts else [])
         while left:
             pid = left.pop()
-            if pid in found: continue
+            if pid in found:
+                continue
             stat = fields(pid)
-            if self.adopts and stat[:2] == ["Z", str(os.getpid())] and pid != self.leader: os.waitpid(pid, os.WNOHANG)
-            if len(stat) < 20 or stat[0] in "ZX" or self.begins.setdefault(pid, stat[19]) != stat[19]: continue
+            if self.adopts and stat[:2] == ["Z", str(os.getpid())] and pid != self.leader:
+                os.waitpid(pid, os.WNOHANG)
+            if len(stat) < 20 or stat[0] in "ZX" or self.begins.setdefault(pid, stat[19]) != stat[19]:
+                continue
             found.append(pid)
             left += children(pid)
         return found
@@ -95,9 +96,11 @@ class Tree:
         """The seconds that count of those that have passed, and whether anything was written."""
         threads, written, reaped = {}, {}, {}
         for pid in self.processes():
-            for path in glob.glob(f"/proc/{pid}/task/[0-9]*"): threads[path] = Thread(path)
+            for path in glob.glob(f"/proc/{pid}/task/[0-9]*"):
+                threads[path] = Thread(path)
             found = re.search(r"^wchar: (\d+)", read(f"/proc/{pid}/io"), re.M)
-            if found: written[pid] = int(found.group(1))
+            if found:
+                written[pid] = int(found.group(1))
             reaped[pid] = fields(pid)[13:15]
         return self.count(passed, threads, written, reaped)
 
@@ -108,16 +111,19 @@ class Tree:
         for path, now in threads.items():
             before = self.threads.get(path, Thread())
             ran, delayed = now.got - before.got, now.delayed - before.delayed
-            if now.state == "R" and ran + delayed == 0: delayed = passed   # is counted when it gets its turn
+            if now.state == "R" and ran + delayed == 0:
+                delayed = passed  # is counted when it gets its turn
             got, asked, on_disk = got + ran, asked + ran + delayed, on_disk or now.state == before.state == "D"
             stopped = stopped or now.state in "Tt"
         wrote = any(count > self.written.get(pid, 0) for pid, count in written.items())
         changed = reaped != self.reaped
         self.threads, self.written, self.reaped = threads, written, reaped
         self.got, self.asked = self.got + got, self.asked + asked
-        if on_disk: return 0.0, wrote
+        if on_disk:
+            return 0.0, wrote
         wanted = min(passed, asked)  # the part of the time in which a processor was wanted, at most
-        return (passed - wanted) / (load() if changed or stopped else 1) + (wanted * got / asked if asked > 0 else 0.0), wrote
+        return (passed - wanted) / (load() if changed or stopped else 1) + (wanted * got /
+                                                                            asked if asked > 0 else 0.0), wrote
 
     @property
     def share(self):
@@ -127,8 +133,10 @@ class Tree:
         """Until none is left, also of those that are started meanwhile."""
         for _ in range(200):
             left = self.processes()
-            if not left: return
-            for pid in left: send(pid, signal.SIGKILL)
+            if not left:
+                return
+            for pid in left:
+                send(pid, signal.SIGKILL)
             time.sleep(0.02)
 
     def describe(self):
@@ -137,8 +145,10 @@ class Tree:
         for pid in processes:
             threads = [(path, Thread(path)) for path in sorted(glob.glob(f"/proc/{pid}/task/[0-9]*"))]
             waits = {f"{t.state} {read(path + '/wchan') or '?'}" for path, t in threads}
-            yield (f"process {pid}: {command_of(pid)[:150]}\n  {len(threads)} threads ({', '.join(sorted(waits))}), "
-                   f"{sum(t.got for _, t in threads):.2f} s on a processor, {sum(t.delayed for _, t in threads):.2f} s ready without one")
+            yield (
+                f"process {pid}: {command_of(pid)[:150]}\n  {len(threads)} threads ({', '.join(sorted(waits))}), "
+                f"{sum(t.got for _, t in threads):.2f} s on a processor, {sum(t.delayed for _, t in threads):.2f} s ready without one"
+            )
         yield from (stacks(pid) for pid in processes[-STACKS_OF_AT_MOST:])
         for name in sorted({name for pid in processes for name in open_for_writing(pid)}):
             lines = read(name).splitlines()[-5:]
@@ -146,8 +156,12 @@ class Tree:
 
 
 def stacks(pid):
-    if not shutil.which("gdb"): return f"no stacks of process {pid}: gdb is not installed"
-    command = ["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "set print frame-arguments none", "-ex", "thread apply all backtrace 30"]
+    if not shutil.which("gdb"):
+        return f"no stacks of process {pid}: gdb is not installed"
+    command = [
+        "gdb", "-nx", "-batch", "-p",
+        str(pid), "-ex", "set print frame-arguments none", "-ex", "thread apply all backtrace 30"
+    ]
     try:
         said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                               timeout=60 * min(10.0, load()))
@@ -164,7 +178,8 @@ def open_for_writing(pid):
         except OSError:
             continue
         flags = re.search(r"^flags:\s*(\d+)", read(link.replace("/fd/", "/fdinfo/")), re.M)
-        if flags and int(flags.group(1), 8) & 3 and re.search(r"\.(txt|jsonl|log)$", name) and os.path.isfile(name): yield name
+        if flags and int(flags.group(1), 8) & 3 and re.search(r"\.(txt|jsonl|log)$", name) and os.path.isfile(name):
+            yield name
 
 
 def send(pid, number):
@@ -176,7 +191,6 @@ def send(pid, number):
 
 class Watch:
     """Ends a process and all that it has started at its limit. `verdict`: then, what has been said."""
-
     def __init__(self, tree, name, seconds=SECONDS, silent=SILENT):
         self.tree, self.name, self.seconds, self.silent, self.verdict = tree, name, seconds, silent, None
         self.counted = self.quiet = 0.0
@@ -192,23 +206,29 @@ class Watch:
             what = self.judge(*self.tree.look(now - last), now - begin, load())
             last = now
             if what:
-                self.end(f"{what} of its own time ({now - begin:.0f} s of the clock, {100 * self.tree.share:.0f}% of the processor "
-                         f"time that it asked for; load of a processor: {load():.1f}, at most {self.most:.1f})")
+                self.end(
+                    f"{what} of its own time ({now - begin:.0f} s of the clock, {100 * self.tree.share:.0f}% of the processor "
+                    f"time that it asked for; load of a processor: {load():.1f}, at most {self.most:.1f})")
                 return
 
     def judge(self, counts, wrote, clock, load):
         """After a look: why the tree is to be ended, if so."""
-        self.counted, self.quiet, self.most = self.counted + counts, 0.0 if wrote else self.quiet + counts, max(self.most, load)
-        if self.quiet > self.silent: return f"hung: wrote nothing for {self.quiet:.0f} s"
-        if self.counted > self.seconds: return f"too slow: has not ended after {self.counted:.0f} s"
-        if clock > CEILING * self.seconds * self.most: return f"starved: gets hardly a processor, {self.counted:.0f} s"
+        self.counted, self.quiet, self.most = self.counted + counts, 0.0 if wrote else self.quiet + counts, max(
+            self.most, load)
+        if self.quiet > self.silent:
+            return f"hung: wrote nothing for {self.quiet:.0f} s"
+        if self.counted > self.seconds:
+            return f"too slow: has not ended after {self.counted:.0f} s"
+        if clock > CEILING * self.seconds * self.most:
+            return f"starved: gets hardly a processor, {self.counted:.0f} s"
         return None
 
     def end(self, what):
         self.verdict = f"{self.name} {what}"
         try:
             sys.stderr.write(f"\n{self.verdict}\n")
-            for part in self.tree.describe(): sys.stderr.write(f"{part}\n")
+            for part in self.tree.describe():
+                sys.stderr.write(f"{part}\n")
             sys.stderr.flush()
         finally:
             self.tree.kill()
@@ -221,7 +241,6 @@ class Watch:
 
 class Process(subprocess.Popen):
     """A process within limits. wait() and communicate() raise Expired if it was ended at one."""
-
     def __init__(self, command, *, seconds=SECONDS, silent=SILENT, adopts=False, **options):
         self.watch = None
         super().__init__(command, **options)
@@ -233,7 +252,8 @@ class Process(subprocess.Popen):
         code = super().wait(timeout)
         if self.watch:
             self.watch.stop()
-            if self.watch.verdict: raise Expired(self.watch.verdict)
+            if self.watch.verdict:
+                raise Expired(self.watch.verdict)
         return code
 
 
@@ -243,8 +263,10 @@ def start(command, **options):
 
 def run(command, *, check=False, capture_output=False, input=None, **options):
     """As subprocess.run, within limits."""
-    if capture_output: options.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if input is not None: options["stdin"] = subprocess.PIPE
+    if capture_output:
+        options.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
     with start(command, **options) as process:
         try:
             out, err = process.communicate(input)
@@ -252,7 +274,8 @@ def run(command, *, check=False, capture_output=False, input=None, **options):
             process.watch.tree.kill()
             raise
     done = subprocess.CompletedProcess(command, process.returncode, out, err)
-    if check: done.check_returncode()
+    if check:
+        done.check_returncode()
     return done
 
 
@@ -260,7 +283,8 @@ def main():
     words = sys.argv[1:]
     seconds = float(words.pop(0))
     silent = seconds
-    if words[0] == "--silent": silent, words = float(words[1]), words[2:]
+    if words[0] == "--silent":
+        silent, words = float(words[1]), words[2:]
     # Processes whose parents end become children of this one, and so stay in the tree.
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     process = start(words, seconds=seconds, silent=silent, adopts=True)
@@ -269,7 +293,8 @@ def main():
         process.watch.tree.kill()
         os._exit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, interrupted)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, interrupted)
     try:
         code = process.wait()
     except Expired:

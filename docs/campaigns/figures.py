@@ -12,18 +12,24 @@ PALE = {GRAY: "#e5e7eb", ORANGE: "#f8dfce", BLUE: "#d2e8f1", GREEN: "#e2ecd5", I
 
 class Drawing:
     def __init__(self, width, height, label):
-        self.head = (f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" width="{width}" '
-                     'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12">\n<defs><marker id="tip" '
-                     'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
-                     f'<path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker></defs>\n<rect width="100%" height="100%" fill="white"/>')
+        self.head = (
+            f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" width="{width}" '
+            'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12">\n<defs><marker id="tip" '
+            'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
+            f'<path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker></defs>\n<rect width="100%" height="100%" fill="white"/>'
+        )
         self.body = []
 
     def rect(self, x, y, w, h, color, fill=None, radius=2):
-        self.body.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{radius}" stroke="{color}" fill="{fill or PALE[color]}"/>')
+        self.body.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{radius}" stroke="{color}" fill="{fill or PALE[color]}"/>'
+        )
 
     def text(self, x, y, words, size=12, anchor="start", color=INK, bold=False):
         weight = ' font-weight="bold"' if bold else ""
-        self.body.append(f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{color}"{weight}>{escape(words)}</text>')
+        self.body.append(
+            f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{color}"{weight}>{escape(words)}</text>'
+        )
 
     def box(self, x, y, w, h, lines, color, size=12):
         self.rect(x, y, w, h, color, radius=4)
@@ -32,14 +38,16 @@ class Drawing:
             self.text(x + w / 2, top + i * (size + 3), line, size, "middle", bold=i == 0 and len(lines) > 1)
 
     def path(self, d, color=INK, arrow=True, dashed=False, width=1.4):
-        self.body.append(f'<path d="{d}" fill="none" stroke="{color}" stroke-width="{width}"' + (' marker-end="url(#tip)"' if arrow else "")
-                         + (' stroke-dasharray="4 3"' if dashed else "") + "/>")
+        self.body.append(f'<path d="{d}" fill="none" stroke="{color}" stroke-width="{width}"' +
+                         (' marker-end="url(#tip)"' if arrow else "") + (' stroke-dasharray="4 3"' if dashed else "") +
+                         "/>")
 
     def save(self, path):
         path.write_text("\n".join([self.head, *self.body, "</svg>"]) + "\n")
 
 
 # ---- block diffusion ----
+
 
 def cell(d, x, y, w, h, token, color):
     """A token, or a mask token if it is None."""
@@ -80,7 +88,8 @@ def attention(d, x, y, names, clean, side=24):
                 seen = k <= q
             else:  # a noisy block: the prefix, earlier clean blocks, itself
                 seen = k < q - clean or k == q
-            d.rect(x + k * side, y + q * side, side - 2, side - 2, names[k][1] if seen else "#e5e7eb", names[k][1] if seen else "white", 1)
+            d.rect(x + k * side, y + q * side, side - 2, side - 2, names[k][1] if seen else "#e5e7eb",
+                   names[k][1] if seen else "white", 1)
     return count * side
 
 
@@ -96,7 +105,8 @@ def unmasking(d, x, y, states, color, notes):
 
 def hdp():
     d = Drawing(970, 590, "HDP: two copies of a sample, attention by blocks, order of sampling")
-    d.text(20, 26, "Training: a sample is laid out twice, and each block of the noisy copy has its own time t", 15, bold=True)
+    d.text(20, 26, "Training: a sample is laid out twice, and each block of the noisy copy has its own time t", 15,
+           bold=True)
     plan, execution = (ORANGE, "plan"), (BLUE, "execution")
     blocks = [(ORANGE, ["_", "-", "_", "="], {1, 3}, 0.52), (ORANGE, ["_", "lemons", ".", "end"], {0, 1, 3}, 0.81),
               (BLUE, ["11", "-", "4", "="], {2}, 0.23), (BLUE, ["7", "lemons", ".", "line"], {0, 1, 2, 3}, 0.94),
@@ -108,8 +118,10 @@ def hdp():
     d.text(20, 104, "question: clean, given", 11, color=GRAY)
     d.text(right + 8, 79, "clean", 11)
     d.text(right + 8, 123, "noisy", 11)
-    d.text(20, 188, "Learned: the masked tokens. Loss of a block: 1/t times the sum of -log p(token). The plan's and the execution's mean losses "
-           "have their own weights.", 12)
+    d.text(
+        20, 188,
+        "Learned: the masked tokens. Loss of a block: 1/t times the sum of -log p(token). The plan's and the execution's mean losses "
+        "have their own weights.", 12)
 
     y = 262
     d.text(20, 226, "Attention by blocks: row attends to column", 15, bold=True)
@@ -122,23 +134,32 @@ def hdp():
     d.text(56 + size + 14, y + 8 * 24, "noisy copies: question,", 11)
     d.text(56 + size + 14, y + 8 * 24 + 15, "earlier clean blocks,", 11)
     d.text(56 + size + 14, y + 8 * 24 + 30, "their own noisy block", 11)
-    d.text(20, y + size + 24, "Q question; P, E clean blocks of plan and execution; p, e their noisy copies.", 11, color=GRAY)
-    d.text(20, y + size + 40, "Within a block attention runs both ways. No noisy block attends to another.", 11, color=GRAY)
+    d.text(20, y + size + 24, "Q question; P, E clean blocks of plan and execution; p, e their noisy copies.", 11,
+           color=GRAY)
+    d.text(20, y + size + 40, "Within a block attention runs both ways. No noisy block attends to another.", 11,
+           color=GRAY)
 
     x = 510
     d.text(x, 226, "Sampling: plan first, block after block (first hitting)", 15, bold=True)
     states = [[None] * 4, [None, "-", None, None], ["_", "-", None, None], ["_", "-", None, "="], ["_", "-", "_", "="]]
-    notes = ["block p1 starts as masks", "pass 1: one token, place drawn at random", "pass 2: the drawn token stays", "pass 3", "pass 4: finished, keys and values are cached"]
+    notes = [
+        "block p1 starts as masks", "pass 1: one token, place drawn at random", "pass 2: the drawn token stays",
+        "pass 3", "pass 4: finished, keys and values are cached"
+    ]
     down = unmasking(d, x, 250, states, ORANGE, notes)
     y = 250 + down + 24
-    for i, (name, color) in enumerate([("question", GRAY), ("p1", ORANGE), ("p2", ORANGE), ("e1", BLUE), ("e2", BLUE), ("e3", BLUE)]):
+    for i, (name, color) in enumerate([("question", GRAY), ("p1", ORANGE), ("p2", ORANGE), ("e1", BLUE), ("e2", BLUE),
+                                       ("e3", BLUE)]):
         w, at = (76, x) if i == 0 else (46, x + 90 + (i - 1) * 64)
         d.rect(at, y, w, 28, color, radius=4)
         d.text(at + w / 2, y + 18, name, 12, "middle")
         if i < 5:
             d.path(f"M{at + w + 1},{y + 14} L{at + w + (13 if i == 0 else 17)},{y + 14}")
-    for i, line in enumerate(["The plan ends at its end token; then the execution starts. At test", "time only the question is given. The answer is the number after ####.",
-                              "The other method, ddpm, may unmask several tokens per pass."]):
+    for i, line in enumerate([
+            "The plan ends at its end token; then the execution starts. At test",
+            "time only the question is given. The answer is the number after ####.",
+            "The other method, ddpm, may unmask several tokens per pass."
+    ]):
         d.text(x, y + 54 + 17 * i, line, 12)
     d.save(HERE.parent / "hdp.svg")
 
@@ -146,7 +167,8 @@ def hdp():
 def bd3lm():
     d = Drawing(760, 416, "BD3-LM: two copies of a text, attention by blocks")
     d.text(20, 26, "A text, clean and noisy: each block of the noisy copy has its own time t", 15, bold=True)
-    blocks = [(BLUE, ["The", "quick", "brown", "fox"], {1}, 0.30), (BLUE, ["jumps", "over", "the", "lazy"], {0, 1, 3}, 0.74),
+    blocks = [(BLUE, ["The", "quick", "brown", "fox"], {1}, 0.30),
+              (BLUE, ["jumps", "over", "the", "lazy"], {0, 1, 3}, 0.74),
               (BLUE, ["dog", "and", "runs", "away"], {2, 3}, 0.55)]
     left, right = two_copies(d, 110, 44, 0, None, blocks)
     d.text(100, 61, "clean", 12, "end")
@@ -159,18 +181,21 @@ def bd3lm():
     names = [(f"B{i}", BLUE) for i in (1, 2, 3)] + [(f"b{i}", ORANGE) for i in (1, 2, 3)]
     size = attention(d, 60, 226, names, 3, 30)
     x = 60 + size + 30
-    for i, line in enumerate(["B: clean blocks. Each attends to all blocks up to itself.",
-                              "b: noisy blocks. Each attends to the clean blocks before it and to itself.",
-                              "Within a block attention runs both ways.", "",
-                              "Block length 1: a causal GPT's likelihood, at twice its positions.",
-                              "Block length = context: one diffusion over the whole text.",
-                              "Between them: blocks are autoregressive, tokens within a block are",
-                              "drawn together, or one by one in random order."]):
+    for i, line in enumerate([
+            "B: clean blocks. Each attends to all blocks up to itself.",
+            "b: noisy blocks. Each attends to the clean blocks before it and to itself.",
+            "Within a block attention runs both ways.", "",
+            "Block length 1: a causal GPT's likelihood, at twice its positions.",
+            "Block length = context: one diffusion over the whole text.",
+            "Between them: blocks are autoregressive, tokens within a block are",
+            "drawn together, or one by one in random order."
+    ]):
         d.text(x, 246 + 18 * i, line, 12)
     d.save(HERE / "bd3lm.svg")
 
 
 # ---- causal GPTs ----
+
 
 def causal():
     d = Drawing(800, 250, "Causal GPT: next-token prediction")
@@ -183,12 +208,14 @@ def causal():
         d.path(f"M{x + w / 2},{194} L{x + w / 2},{160}")
         d.path(f"M{x + w / 2},{114} L{x + w / 2},{84}")
         d.box(x, 56, w, 26, [following], BLUE, 11)
-    d.box(20, 116, 6 * w + 20, 42, ["blocks of attention and MLP", "a position attends to itself and to those before it"], GREEN, 12)
+    d.box(20, 116, 6 * w + 20, 42,
+          ["blocks of attention and MLP", "a position attends to itself and to those before it"], GREEN, 12)
     side, x, y = 22, 600, 66
     d.text(x - 12, 26, "Attention", 15, bold=True)
     for q in range(6):
         for k in range(6):
-            d.rect(x + k * side, y + q * side, side - 2, side - 2, GREEN if k <= q else "#e5e7eb", GREEN if k <= q else "white", 1)
+            d.rect(x + k * side, y + q * side, side - 2, side - 2, GREEN if k <= q else "#e5e7eb",
+                   GREEN if k <= q else "white", 1)
     d.text(x + 3 * side, y - 8, "to position", 11, "middle")
     d.text(x - 8, y + 3 * side + 4, "from", 11, "end")
     d.text(20, 242, "Loss: mean of -log p(next token) over all positions. Perplexity: its exponential.", 12)
@@ -211,19 +238,24 @@ def speed_run():
     for i, j in ((0, 9), (1, 8), (2, 7), (3, 6)):
         top = 62 + 24 * i
         d.path(f"M{at(i) + w / 2},168 C{at(i) + w / 2},{top} {at(j) + w / 2},{top} {at(j) + w / 2},168", GREEN)
-    d.text((at(0) + at(9) + w) / 2, 62, "U-net skips: block 23 - i takes the output of block i, times a learned scalar", 12, "middle", GREEN)
+    d.text((at(0) + at(9) + w) / 2, 62, "U-net skips: block 23 - i takes the output of block i, times a learned scalar",
+           12, "middle", GREEN)
     d.path(f"M{at(0) - 16},290 L{at(9) + w},290", GRAY, arrow=False)
     for i in range(1, 10):
         d.path(f"M{at(i) + w / 2},290 L{at(i) + w / 2},230", GRAY, dashed=True, width=0.9)
-    d.text(x - 16, 310, "input shortcut: every block after the first takes a x + b x0, x0 the embedded tokens", 12, color=GRAY)
-    d.text(x - 16, 332, "value embeddings: tables by token, added to the values of layers 0 to 2 and 21 to 23", 12, color=ORANGE)
-    d.text(x - 16, 354, "Also: Muon, squared ReLU, q/k norm, untied head, capped logits, projections that start at 0.", 12)
+    d.text(x - 16, 310, "input shortcut: every block after the first takes a x + b x0, x0 the embedded tokens", 12,
+           color=GRAY)
+    d.text(x - 16, 332, "value embeddings: tables by token, added to the values of layers 0 to 2 and 21 to 23", 12,
+           color=ORANGE)
+    d.text(x - 16, 354, "Also: Muon, squared ReLU, q/k norm, untied head, capped logits, projections that start at 0.",
+           12)
 
     def plot(top, title, points, left_labels, below, color):
         left, width, height = 640, 290, 66
         d.text(left, top - 10, title, 12, bold=True)
         d.path(f"M{left},{top} L{left},{top + height} L{left + width},{top + height}", GRAY, arrow=False, width=1)
-        d.path("M" + " L".join(f"{left + u * width:g},{top + height - v * (height - 6):g}" for u, v in points), color, arrow=False, width=2)
+        d.path("M" + " L".join(f"{left + u * width:g},{top + height - v * (height - 6):g}" for u, v in points), color,
+               arrow=False, width=2)
         for v, label in left_labels:
             d.text(left - 6, top + height - v * (height - 6) + 4, label, 10, "end")
         for u, label in below:
@@ -234,17 +266,24 @@ def speed_run():
     for s in range(0, 1501, 10):
         window.append((s / steps, (128 + 64 * ((1024 - 128) * s // (64 * 1500))) / 1024 if s < 1500 else 1))
     window.append((1, 1))
-    plot(46, "attention window, tokens", window, [(1, "1,024"), (0.125, "128")], [(0, "0"), (0.6, "step 1,500")], ORANGE)
-    plot(164, "sequences per step", [(0, 0.5), (800 / steps, 0.5), (800 / steps, 1), (1, 1)], [(1, "512"), (0.5, "256")], [(0, "0"), (800 / steps, "step 800")], GREEN)
-    plot(282, "learning rate: trapezoid", [(0, 1), (0.6, 1), (1, 0)], [(1, "peak"), (0, "0")], [(0, "0"), (0.6, "0.9 hours"), (1, "1.5 hours")], BLUE)
+    plot(46, "attention window, tokens", window, [(1, "1,024"), (0.125, "128")], [(0, "0"), (0.6, "step 1,500")],
+         ORANGE)
+    plot(164, "sequences per step", [(0, 0.5), (800 / steps, 0.5), (800 / steps, 1), (1, 1)],
+         [(1, "512"), (0.5, "256")], [(0, "0"), (800 / steps, "step 800")], GREEN)
+    plot(282, "learning rate: trapezoid", [(0, 1), (0.6, 1), (1, 0)], [(1, "peak"), (0, "0")], [(0, "0"),
+                                                                                                (0.6, "0.9 hours"),
+                                                                                                (1, "1.5 hours")], BLUE)
     d.save(HERE / "speed_run.svg")
 
 
 # ---- recursion, distillation ----
 
+
 def recursion():
     d = Drawing(960, 330, "Recursive refinement: four answers from the same blocks")
-    d.text(20, 26, "One set of blocks f, run again for every answer: here n = 2 passes over the latent state z per answer", 15, bold=True)
+    d.text(20, 26,
+           "One set of blocks f, run again for every answer: here n = 2 passes over the latent state z per answer", 15,
+           bold=True)
     d.box(20, 60, 920, 28, ["x: embedded tokens, an input of every pass over z"], GRAY)
     for s in range(4):
         x = 40 + s * 228
@@ -255,8 +294,14 @@ def recursion():
             d.text(x - 39, 148, "y, z", 11, "middle")
         d.path(f"M{x + 75},200 L{x + 75},222")
         d.box(x, 224, 150, 44, [f"head, loss L{s}", "weight " + ("1", "12", "12^2", "12^3")[s]], ORANGE)
-    d.text(20, 296, "Training loss: weighted mean of the four losses (weight_base = 12 here), less a reward for the improvement from answer to answer", 12)
-    d.text(20, 313, "if wanted. detach_from = 3: gradients pass through all answers; 0: y and z are constants for the next answer.", 12)
+    d.text(
+        20, 296,
+        "Training loss: weighted mean of the four losses (weight_base = 12 here), less a reward for the improvement from answer to answer",
+        12)
+    d.text(
+        20, 313,
+        "if wanted. detach_from = 3: gradients pass through all answers; 0: y and z are constants for the next answer.",
+        12)
     d.save(HERE / "recursion.svg")
 
 
@@ -271,10 +316,13 @@ def distillation():
             d.path(f"M{x - 26},130 L{x - 4},130")
     prompt, sentence = "prompt: table of codes", "Das Haus ist alt."
     for i, (color, lines, answer, note) in enumerate([
-            (ORANGE, [prompt, "e.g. German QX"], "German QX", ["a new table in each", "conversation: the codes", "must be looked up"]),
-            (ORANGE, [prompt, "one fixed table"], "German QX", ["only the code is kept", "and saved as an answer:", "the student's data"]),
-            (BLUE, None, "QX", ["starts from the teacher's", "weights, which know the", "languages, not the table"]),
-            (GRAY, None, "QX ?", ["sentences that neither has", "seen; accuracy, agreement,", "prompt tokens per request"])]):
+        (ORANGE, [prompt, "e.g. German QX"], "German QX",
+         ["a new table in each", "conversation: the codes", "must be looked up"]),
+        (ORANGE, [prompt, "one fixed table"], "German QX",
+         ["only the code is kept", "and saved as an answer:", "the student's data"]),
+        (BLUE, None, "QX", ["starts from the teacher's", "weights, which know the", "languages, not the table"]),
+        (GRAY, None, "QX ?", ["sentences that neither has", "seen; accuracy, agreement,", "prompt tokens per request"])
+    ]):
         x = 20 + i * 236
         if lines:
             d.box(x, 74, 206, 40, lines, color, 11)
@@ -283,7 +331,10 @@ def distillation():
         d.box(x, 166, 206, 26, [answer], GREEN, 11)
         for j, line in enumerate(note):
             d.text(x, 214 + 16 * j, line, 12)
-    d.text(20, 280, "Measured with 124M parameters, 24 languages, 2,400 unseen sentences: teacher with prompt 100.0% at 147.6 prompt tokens per request,", 12)
+    d.text(
+        20, 280,
+        "Measured with 124M parameters, 24 languages, 2,400 unseen sentences: teacher with prompt 100.0% at 147.6 prompt tokens per request,",
+        12)
     d.text(20, 297, "student before training 1.1%, student without prompt 100.0% at 25.5 tokens.", 12)
     d.save(HERE / "distillation.svg")
 

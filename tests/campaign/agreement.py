@@ -11,22 +11,26 @@ class Agreement(Campaign):
     def run_unequal(self, first, second, cwd=None):
         """Two ranks with these options, of which the second may run in another folder."""
         rank = lambda options, folder: ["-n", "1", "-wdir", folder, TRAINER, "tiny.in", *options]
-        done = limited.run([MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", *rank(first, self.path), ":",
-                               *rank(second, cwd or self.path)], cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run([
+            MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", *rank(first, self.path), ":",
+            *rank(second, cwd or self.path)
+        ], cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def refused(self, first, second, *words, cwd=None):
         code, text = self.run_unequal(first, second, cwd)
         self.assertEqual(code, 1, text)
         self.assertEqual(text.count("error:"), 1, text)
-        for word in words: self.assertIn(word, text)
+        for word in words:
+            self.assertIn(word, text)
         self.assertNotIn("stopped by a signal", text)
         self.assertFalse(os.path.exists(self.file("run")), "something was written")
         return text
 
     def test_different_decks(self):
-        for name, mine, other in (("campaign.seed", "4", "5"), ("campaign.max_steps", "40", "60"), ("parallel.shard", "'none'", "'optimizer'"),
+        for name, mine, other in (("campaign.seed", "4", "5"), ("campaign.max_steps", "40",
+                                                                "60"), ("parallel.shard", "'none'", "'optimizer'"),
                                   ("parallel.tensor", "1", "2"), ("output.directory", "'run'", "'other'")):
             self.refused(("--set", f"{name}={mine}"), ("--set", f"{name}={other}"), "different decks or options",
                          f"rank 1 has {name} = {other}, rank 0 has {name} = {mine}")

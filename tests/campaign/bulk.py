@@ -22,15 +22,20 @@ class Bulk(Campaign):
             f.write("one prompt before all of them: {text}\n")
 
     def options(self, directory, *more, task="generate"):
-        values = {"campaign.task": f"'{task}'", "campaign.name": f"'{directory}'", "model.load": "'model'", "model.context": "128",
-                  "generation.input": "'requests.jsonl'", "generation.prompt_template": "'prompt.txt'", "generation.max_model_len": "128",
-                  "generation.max_tokens": "48", "generation.temperature": "1", "generation.top_k": "6", "generation.batch": "4", "generation.prefill_tokens": "64",
-                  "generation.pattern": "'^(?s)(.{3,}[a-h])'", "generation.stop": "'ab', 'gh'", "output.directory": f"'{directory}'"}
+        values = {
+            "campaign.task": f"'{task}'", "campaign.name": f"'{directory}'", "model.load": "'model'",
+            "model.context": "128", "generation.input": "'requests.jsonl'",
+            "generation.prompt_template": "'prompt.txt'", "generation.max_model_len": "128",
+            "generation.max_tokens": "48", "generation.temperature": "1", "generation.top_k": "6",
+            "generation.batch": "4", "generation.prefill_tokens": "64", "generation.pattern": "'^(?s)(.{3,}[a-h])'",
+            "generation.stop": "'ab', 'gh'", "output.directory": f"'{directory}'"
+        }
         values.update(more)
         return [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
 
     def answers(self, directory):
-        with open(self.file(f"{directory}/answers.jsonl"), "rb") as a, open(self.file(f"{directory}/answers_rejects.jsonl"), "rb") as r:
+        with open(self.file(f"{directory}/answers.jsonl"),
+                  "rb") as a, open(self.file(f"{directory}/answers_rejects.jsonl"), "rb") as r:
             return a.read(), r.read()
 
     def parts(self, directory):
@@ -48,9 +53,11 @@ class Bulk(Campaign):
         self.assertEqual(sorted(line["id"] for line in lines), list(range(REQUESTS)))
         self.assertGreater(len(whole[0].splitlines()), 10)
         self.assertGreater(len(whole[1].splitlines()), 3)
-        for i, (batch, ranks, tensor) in enumerate(((1, 1, 1), (7, 1, 1), (64, 1, 1), (4, 2, 1), (16, 4, 1), (4, 2, 2), (16, 4, 2))):
+        for i, (batch, ranks, tensor) in enumerate(
+            ((1, 1, 1), (7, 1, 1), (64, 1, 1), (4, 2, 1), (16, 4, 1), (4, 2, 2), (16, 4, 2))):
             cache = ".true." if i % 2 else ".false."
-            more = (("generation.batch", str(batch)), ("generation.prefix_cache", cache), ("parallel.tensor", str(tensor)))
+            more = (("generation.batch", str(batch)), ("generation.prefix_cache", cache), ("parallel.tensor",
+                                                                                           str(tensor)))
             self.run_trainer(*self.options(f"other{i}", *more), ranks=ranks)
             self.assertEqual(self.answers(f"other{i}"), whole, f"batch {batch}, {ranks} ranks, tensor = {tensor}")
 
@@ -87,8 +94,8 @@ class Bulk(Campaign):
 
     def test_a_signal_stops_it_with_its_own_code(self):
         options = self.options("run", ("generation.stop", "'%%%'"), ("generation.batch", "1"))
-        child = limited.start(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        child = limited.start(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"),
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         while self.parts("run") < 2 and child.poll() is None:
             time.sleep(0.001)
         child.send_signal(signal.SIGUSR1)
@@ -99,8 +106,8 @@ class Bulk(Campaign):
 
     def test_one_process_at_a_time(self):
         options = self.options("run", ("generation.stop", "'%%%'"), ("generation.batch", "1"))
-        child = limited.start(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        child = limited.start(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"),
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         while self.parts("run") < 2 and child.poll() is None:
             time.sleep(0.001)
         child.send_signal(signal.SIGSTOP)  # so that it cannot end meanwhile
@@ -137,7 +144,8 @@ class Bulk(Campaign):
         dynamic = (fp8[0], ("generation.quantization", "'fp8_dynamic'"))
         self.run_trainer(*self.options("dynamic", *dynamic))
         self.assertNotEqual(self.answers("dynamic"), rounded)
-        self.run_trainer(*self.options("dynamic2", *dynamic, ("generation.batch", "1"), ("parallel.pipeline", "2")), ranks=2)
+        self.run_trainer(*self.options("dynamic2", *dynamic, ("generation.batch", "1"), ("parallel.pipeline", "2")),
+                         ranks=2)
         self.assertEqual(self.answers("dynamic2"), self.answers("dynamic"))
         text = self.run_trainer(*self.options("rounded", fp8[0]), "--resume", code=1)
         self.assertRegex(text, "the weights was .* in fp8")
@@ -155,7 +163,8 @@ class Bulk(Campaign):
     def test_gap_table(self):
         evaluate = lambda name, *more: self.run_trainer(*self.options(name, *more, task="evaluate"))
         evaluate("teacher")
-        text = evaluate("student", ("generation.prompt_template", "''"), ("evaluation.reference", "'teacher/answers.jsonl'"),
+        text = evaluate("student", ("generation.prompt_template", "''"),
+                        ("evaluation.reference", "'teacher/answers.jsonl'"),
                         ("evaluation.compare_with", "'teacher', 'nowhere'"), ("cost.dollars_per_gpu_hour", "3"))
         self.assertRegex(text, r"(?m)^  teacher +\d+\.\d% \(\d+\.\d to \d+\.\d\) +- ")
         self.assertRegex(text, r"(?m)^  nowhere +nowhere/evaluation.json is missing")
@@ -163,7 +172,8 @@ class Bulk(Campaign):
         with open(self.file("student/evaluation.json")) as f:
             row = json.load(f)
         with open(self.file("student/answers.jsonl")) as s, open(self.file("teacher/answers.jsonl")) as t:
-            student, teacher = ({line["id"]: line["messages"][1]["content"] for line in map(json.loads, f)} for f in (s, t))
+            student, teacher = (
+                {line["id"]: line["messages"][1]["content"] for line in map(json.loads, f)} for f in (s, t))
         with open(self.file("requests.jsonl")) as f:
             labels = {line["id"]: line["label"] for line in map(json.loads, f)}
         self.assertEqual(row["agreeing"], sum(student.get(i) == answer for i, answer in teacher.items()))
@@ -176,40 +186,50 @@ class Bulk(Campaign):
             self.assertTrue(0 <= low < high <= 1 and low - 1e-9 < row[name] < high + 1e-9, (name, low, high))
         with open(self.file("student/generation.json")) as f:
             made = json.load(f)
-        self.assertEqual(row["sampling"], {"tokens": made["new_tokens"], "seconds": made["seconds"],
-                                           "tokens_per_second": made["new_tokens_per_second"]})
+        self.assertEqual(row["sampling"], {
+            "tokens": made["new_tokens"], "seconds": made["seconds"], "tokens_per_second": made["new_tokens_per_second"]
+        })
 
-    CONTINUED = ("--set", "campaign.task=generate", "--set", "model.load=model", "--set", "generation.temperature=0", "--set", "generation.max_tokens=12")
+    CONTINUED = ("--set", "campaign.task=generate", "--set", "model.load=model", "--set", "generation.temperature=0",
+                 "--set", "generation.max_tokens=12")
 
     def test_continued_texts_are_those_of_a_prompt(self):
         prompts = ["abc", "a bad cab ", "  feed", "gab"]
         with open(self.file("two.txt"), "w") as f:
             f.write("\n".join(prompts) + "\n")
-        text = self.run_trainer(*self.CONTINUED, "--set", "generation.input=two.txt", "--set", "output.directory=file", "--set", "generation.max_model_len=32")
+        text = self.run_trainer(*self.CONTINUED, "--set", "generation.input=two.txt", "--set", "output.directory=file",
+                                "--set", "generation.max_model_len=32")
         self.assertIn("requests      4, 4 good, 0 rejects", text)
         with open(self.file("file/answers.jsonl")) as f:
             answers = [json.loads(line) for line in f]
         for prompt, answer in zip(prompts, answers, strict=True):
-            alone = self.run_trainer(*self.CONTINUED, "--set", "model.context=32", "--set", "generation.samples=1", "--set", "output.directory=alone",
-                                     "--prompt", prompt)
+            alone = self.run_trainer(*self.CONTINUED, "--set", "model.context=32", "--set", "generation.samples=1",
+                                     "--set", "output.directory=alone", "--prompt", prompt)
             self.assertEqual([m["content"] for m in answer["messages"]][:1], [prompt])
             self.assertIn(f"---\n{prompt}{answer['messages'][1]['content']}\n---\n1 sample,", alone)
             self.assertEqual(len(answer["messages"][1]["content"]), 12)
             self.assertEqual(answer["finish_reason"], "length")
         # With a stop text the end is known, and a text that does not reach it is no answer.
-        text = self.run_trainer(*self.CONTINUED, "--set", "generation.input=two.txt", "--set", "output.directory=stopped", "--set", "generation.max_model_len=32",
-                                "--set", "generation.stop='%%%'", code=1)
+        text = self.run_trainer(*self.CONTINUED, "--set", "generation.input=two.txt", "--set",
+                                "output.directory=stopped", "--set", "generation.max_model_len=32", "--set",
+                                "generation.stop='%%%'", code=1)
         self.assertIn("4 rejects: 4 cut", text)
 
     def test_no_good_answer_is_an_error(self):
         never = self.options("none", ("generation.pattern", "'^%%%$'"))
         for more in ((), ("--resume",)):
             text = self.run_trainer(*never, *more, ranks=2, code=1)
-            self.assertRegex(text, rf"error: (rank 0: )?none of the {REQUESTS} answers is good: {REQUESTS} rejects: .*\d+ pattern; none/answers_rejects.jsonl has the reason for each")
+            self.assertRegex(
+                text,
+                rf"error: (rank 0: )?none of the {REQUESTS} answers is good: {REQUESTS} rejects: .*\d+ pattern; none/answers_rejects.jsonl has the reason for each"
+            )
             self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         self.assertEqual([len(file.splitlines()) for file in self.answers("none")], [0, REQUESTS])
-        text = self.run_trainer("--set", "objective.kind=supervised", "--set", "data.train=none/answers.jsonl", "--set", "data.valid=none/answers.jsonl", code=1)
-        self.assertIn("none/answers.jsonl: the file contains no conversations: all answers were rejected; none/answers_rejects.jsonl has the reason for each", text)
+        text = self.run_trainer("--set", "objective.kind=supervised", "--set", "data.train=none/answers.jsonl", "--set",
+                                "data.valid=none/answers.jsonl", code=1)
+        self.assertIn(
+            "none/answers.jsonl: the file contains no conversations: all answers were rejected; none/answers_rejects.jsonl has the reason for each",
+            text)
         evaluated = self.options("measured", ("generation.pattern", "'^%%%$'"), task="evaluate")
         self.assertIn("warning: none of the", self.run_trainer(*evaluated))
 
@@ -223,7 +243,10 @@ class Bulk(Campaign):
         before = self.run_trainer(*priced, "--dry-run")
         self.assertRegex(before, rf"\n  requests +{REQUESTS}\n")
         self.assertRegex(before, r"\n  in common +%d tokens\n" % len("one prompt before all of them: "))
-        self.assertRegex(before, r"\n  rate +[\d.]+ requests/s\n +\(estimated from \d+ GFLOP/s and \d+ GB/s, timed just now; within a factor of two or so\)\n")
+        self.assertRegex(
+            before,
+            r"\n  rate +[\d.]+ requests/s\n +\(estimated from \d+ GFLOP/s and \d+ GB/s, timed just now; within a factor of two or so\)\n"
+        )
         self.run_trainer(*priced)
         with open(self.file("run/generation.json")) as f:
             made = json.load(f)
@@ -244,19 +267,23 @@ class Bulk(Campaign):
         self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")
         with open(self.file("broken.jsonl"), "w") as f:
             f.write('{"text": "one"}\n{"txt": "two"}\n')
-        for name, value, message in (("generation.input", "'later.jsonl'", "later.jsonl"), ("generation.input", "'broken.jsonl'", "broken.jsonl:2: "),
-                                     ("data.tokenizer", "'nowhere'", "nowhere"), ("model.load", "'elsewhere'", "elsewhere")):
+        for name, value, message in (("generation.input", "'later.jsonl'",
+                                      "later.jsonl"), ("generation.input", "'broken.jsonl'", "broken.jsonl:2: "),
+                                     ("data.tokenizer", "'nowhere'", "nowhere"), ("model.load", "'elsewhere'",
+                                                                                  "elsewhere")):
             text = self.run_trainer(*self.options("run", (name, value)), "--dry-run", code=1)
             self.assertIn(message, text)
             self.assertIn("--without-data plans without data, tokenizer and weights.", text)
-            self.assertIn("1000 requests", self.run_trainer(*self.options("run", (name, value)), "--dry-run", "--without-data"))
+            self.assertIn("1000 requests",
+                          self.run_trainer(*self.options("run", (name, value)), "--dry-run", "--without-data"))
 
     def test_a_dry_run_plans_for_a_device_that_is_not_here(self):
         options = self.options("run", ("precision.compute", "'bf16'"))
         usable = {}
         for device, rate, memory in (("h100", 3.35, 79.6), ("H200", 4.8, 140.4)):
             text = self.run_trainer(*options, "--dry-run", "--device", device)
-            self.assertRegex(text, rf"\n  rate +[\d.]+ requests/s\n +\(estimated, typical .* {rate:.2f} TB/s; no bound\)")
+            self.assertRegex(text,
+                             rf"\n  rate +[\d.]+ requests/s\n +\(estimated, typical .* {rate:.2f} TB/s; no bound\)")
             usable[device] = float(re.search(r"usable on device +([\d.]+) GiB", text).group(1))
             self.assertAlmostEqual(usable[device], 0.9 * memory - 1.1, delta=0.01)
             for data in (1, 2, 4, 8):

@@ -37,7 +37,8 @@ class Checkpoints(Campaign):
             self.assertEqual(set(f["optimizer"]), states)
             self.assertLessEqual(states, described(self.text))
             shapes = {}
-            f.visititems(lambda name, item: shapes.update({name: item.shape}) if isinstance(item, h5py.Dataset) else None)
+            f.visititems(lambda name, item: shapes.update({name: item.shape})
+                         if isinstance(item, h5py.Dataset) else None)
             parameters = {name for name in shapes if not name.startswith("optimizer/")}
             for name in shapes:
                 if name.startswith("optimizer/"):
@@ -49,12 +50,12 @@ class Checkpoints(Campaign):
             self.assertIn("model/layers/0/self_attn/q_proj/weight", parameters)
 
     def test_paths_of_every_optimizer_and_layout(self):
-        for name, ranks, states, *options in (
-                ("adamw", 1, {"exp_avg", "exp_avg_sq"}),
-                ("average", 1, {"exp_avg", "exp_avg_sq", "ema"}, *sets("optimizer.ema=0.9")),
-                ("muon", 1, {"exp_avg", "exp_avg_sq", "momentum_buffer"}, *MUON),
-                ("sharded", 2, {"exp_avg", "exp_avg_sq"}, *sets("parallel.shard='optimizer'")),
-                ("stages", 2, {"exp_avg", "exp_avg_sq"}, *sets("parallel.pipeline=2"))):
+        for name, ranks, states, *options in (("adamw", 1, {"exp_avg", "exp_avg_sq"}), ("average", 1, {
+                "exp_avg", "exp_avg_sq", "ema"
+        }, *sets("optimizer.ema=0.9")), ("muon", 1, {"exp_avg", "exp_avg_sq", "momentum_buffer"},
+                                         *MUON), ("sharded", 2, {"exp_avg",
+                                                                 "exp_avg_sq"}, *sets("parallel.shard='optimizer'")),
+                                              ("stages", 2, {"exp_avg", "exp_avg_sq"}, *sets("parallel.pipeline=2"))):
             self.run_trainer(*sets(f"output.directory={name}", "campaign.max_steps=10"), *options, ranks=ranks)
             self.check_paths(name, 10, states)
 
@@ -64,9 +65,10 @@ class Checkpoints(Campaign):
         with self.open("run", 1) as f:
             self.assertEqual(f.attrs["updates"], 1)
             for name in ("model/embed_tokens/weight", "model/layers/1/mlp/down_proj/weight", "model/norm/weight"):
-                first, second = (f[f"optimizer/{state}/{name}"][()].astype(float) for state in ("exp_avg", "exp_avg_sq"))
+                first, second = (
+                    f[f"optimizer/{state}/{name}"][()].astype(float) for state in ("exp_avg", "exp_avg_sq"))
                 self.assertGreater(np.abs(first).max(), 0)
-                np.testing.assert_allclose(second / 0.05, (first / 0.1) ** 2, rtol=1e-4, atol=1e-20)
+                np.testing.assert_allclose(second / 0.05, (first / 0.1)**2, rtol=1e-4, atol=1e-20)
 
     def test_the_examples_run(self):
         self.run_trainer(*sets("optimizer.ema=0.9"))

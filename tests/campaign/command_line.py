@@ -11,8 +11,8 @@ from tiny import TRAINER, Campaign, limited, main, write_shard
 
 def launch(*words, cwd=None, env=(), stdout=subprocess.PIPE, seconds=limited.SECONDS):
     """Exit code, standard output and standard error."""
-    done = limited.run(words, cwd=cwd, env=dict(os.environ, OMP_NUM_THREADS="1", **dict(env)), text=True, seconds=seconds,
-                       stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    done = limited.run(words, cwd=cwd, env=dict(os.environ, OMP_NUM_THREADS="1", **dict(env)), text=True,
+                       seconds=seconds, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -29,12 +29,13 @@ class Shown(Campaign):
     def test_they_need_no_mpi(self):
         code, _, _ = launch(TRAINER, "tiny.in", cwd=self.path, env=self.NO_MPI)
         self.assertNotEqual(code, 0)
-        for words, part in ((("--help",), "exit codes"), (("--version",), "tern "), (("tiny.in", "--print-deck"), "&campaign"),
-                            (("--list",), "quickstart ")):
+        for words, part in ((("--help",), "exit codes"), (("--version",), "tern "),
+                            (("tiny.in", "--print-deck"), "&campaign"), (("--list",), "quickstart ")):
             code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
             self.assertEqual((code, err), (0, ""), words)
             self.assertIn(part, out)
-        for words, part in ((("tiny.in", "--set", "model.laysers=2"), "layers"), (("no.in",), "no such deck"), (("--dryrun",), "did you mean --dry-run?"), (("tiny.in", "b.in"), "one word too many"),
+        for words, part in ((("tiny.in", "--set", "model.laysers=2"), "layers"), (("no.in",), "no such deck"),
+                            (("--dryrun",), "did you mean --dry-run?"), (("tiny.in", "b.in"), "one word too many"),
                             (("--no-such",), "--help"), ((), "no deck given")):
             code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
             self.assertEqual((code, out), (1, ""), words)
@@ -48,8 +49,9 @@ class Shown(Campaign):
         self.assertEqual(text.count("error:"), 1, text)
 
     def run_words(self, *words, ranks=1):
-        done = limited.run(self.command(ranks=ranks)[:-1] + list(words), cwd=self.path, text=True, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT)
+        done = limited.run(
+            self.command(ranks=ranks)[:-1] + list(words), cwd=self.path, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
@@ -61,7 +63,8 @@ class Shown(Campaign):
         self.assertEqual(sorted(listed), names)
         self.assertLessEqual(max(map(len, lines)), 100)
         self.assertRegex(lines[0], r"^quickstart +Quickstart: a small HDP")
-        order = [listed.index(name) for name in ("quickstart", "laptop_gpt", "h200_hdp", "h100_gpt350m", "h100x8_trm_fast", "h100x8_distill_teacher")]
+        names = "quickstart laptop_gpt h200_hdp h100_gpt350m h100x8_trm_fast h100x8_distill_teacher"
+        order = [listed.index(name) for name in names.split()]
         self.assertEqual(order, sorted(order), listed)  # from a laptop to a cluster
         os.mkdir(self.file("input"))
         shutil.copy(self.file("tiny.in"), self.file("input/own.in"))
@@ -92,8 +95,10 @@ class Shown(Campaign):
             self.assertRegex(listed, rf"(?m)^  {command} +\S")
             self.assertIn(f"usage: prepare {command}", launch(PREPARE, command, "--help", cwd=self.path)[1])
         self.assertRegex(launch(PREPARE, "--version", cwd=self.path)[1], r"^tern \d")
-        for words, part in ((("quickstrat",), "did you mean quickstart?"), (("text", "--trainbpe", "5"), "did you mean --train-bpe?"),
-                            (("quickstart", "more"), "one word too many"), (("languages", "--steps", "2"), "./prepare arithmetic")):
+        for words, part in ((("quickstrat",), "did you mean quickstart?"), (("text", "--trainbpe", "5"),
+                                                                            "did you mean --train-bpe?"),
+                            (("quickstart", "more"), "one word too many"), (("languages", "--steps", "2"),
+                                                                            "./prepare arithmetic")):
             code, out, err = launch(PREPARE, *words, cwd=self.path)
             self.assertEqual((code, out), (1, ""), words)
             self.assertIn(part, err)
@@ -105,7 +110,8 @@ class Shown(Campaign):
         self.assertRegex(titles, r"^run +state +step +validation loss +best +time +last line \(UTC\)$")
         loss = r"\d\.\d{4}"
         for name, steps, row in zip("ab", (40, 20), rows, strict=True):
-            self.assertRegex(row, rf"^runs/{name} +finished +{steps}/{steps} +{loss} +{loss} at {steps} +[\d.]+ (s|min) +20\d\d-\d\d-\d\d \d\d:\d\d$")
+            ended = r"[\d.]+ (s|min) +20\d\d-\d\d-\d\d \d\d:\d\d"
+            self.assertRegex(row, rf"^runs/{name} +finished +{steps}/{steps} +{loss} +{loss} at {steps} +{ended}$")
             self.assertIn(f"{self.steps(f'runs/{name}', 'val/loss')[steps]:.4f}", row)
         self.assertEqual(self.run_words("--list", "runs/b").splitlines()[1].split(), rows[1].split())
         self.assertEqual(self.run_words("--list", "."), "./tiny.in  \n")
@@ -145,7 +151,6 @@ class Shown(Campaign):
 
 class Refused(Campaign):
     """Options and values that contradict each other, and missing files."""
-
     def refused(self, *options, parts):
         text = self.run_trainer(*options, code=1)
         for part in parts:
@@ -160,7 +165,8 @@ class Refused(Campaign):
         self.refused("--quick", "0", parts=("--quick 0",))
         self.refused("--prompt", "@gone.txt", parts=("gone.txt",))
         for name in (".", ".."):
-            self.refused("--set", f"campaign.name='{name}'", "--set", "output.directory=''", parts=(f"'{name}'", "campaign.name"))
+            self.refused("--set", f"campaign.name='{name}'", "--set", "output.directory=''",
+                         parts=(f"'{name}'", "campaign.name"))
 
     def test_fresh_moves_runs_aside_and_nothing_else(self):
         os.mkdir(self.file("home"))
@@ -181,7 +187,8 @@ class Refused(Campaign):
         self.refused("--prompt", "x", parts=("no checkpoint in run", "train first"))
         self.refused("--prompt", "x", "--set", "generation.checkpoint=gone", parts=("gone: no such file or folder",))
         os.mkdir(self.file("empty"))
-        for load, part in (("gone", "gone: no such file or folder"), ("empty", "empty contains no readable checkpoint")):
+        for load, part in (("gone", "gone: no such file or folder"), ("empty",
+                                                                      "empty contains no readable checkpoint")):
             text = self.run_trainer("--set", f"model.load={load}", code=1)
             self.assertIn(part, text)
             self.assertIn("&model load", text)
@@ -216,7 +223,8 @@ class Prompts(Campaign):
         with open(self.file("requests.txt"), "w") as f:
             f.write("a\n")
         with open(self.file("tiny.in")) as f:
-            deck = f.read().replace("&generation samples = 0", "&generation samples = 0 input = 'requests.txt' pattern = 'x' stop = 'y'")
+            deck = f.read().replace("&generation samples = 0",
+                                    "&generation samples = 0 input = 'requests.txt' pattern = 'x' stop = 'y'")
         with open(self.file("tiny.in"), "w") as f:
             f.write(deck)
         prompt = "it's\n'two'"
@@ -261,7 +269,8 @@ class Quick(Campaign):
     def test_every_deck_shrinks_to_any_length(self):
         for name in os.listdir(os.path.join(SOURCE, "input")):
             for steps in (1, 2, 7, 100):
-                code, out, err = launch(TRAINER, os.path.join(SOURCE, "input", name), "--quick", str(steps), "--print-deck", cwd=self.path)
+                code, out, err = launch(TRAINER, os.path.join(SOURCE, "input", name), "--quick", str(steps),
+                                        "--print-deck", cwd=self.path)
                 self.assertEqual((code, err), (0, ""), name)
                 self.assertIn(f"max_steps = {steps} ", out)
 
@@ -277,8 +286,8 @@ class Best(Campaign):
     """Evaluations, prompts and exports take the best checkpoint, and say so."""
 
     # The rate explodes after the warmup: a late checkpoint is worse than the best.
-    WORSENS = ("--set", "optimizer.lr=1", "--set", "optimizer.warmup_steps=40", "--set", "evaluation.every=5", "--set", "checkpoint.keep=1",
-               "--set", "optimizer.grad_clip=0")
+    WORSENS = ("--set", "optimizer.lr=1", "--set", "optimizer.warmup_steps=40", "--set", "evaluation.every=5", "--set",
+               "checkpoint.keep=1", "--set", "optimizer.grad_clip=0")
 
     def test_best_newest_and_path(self):
         self.run_trainer(*self.WORSENS)
@@ -331,7 +340,8 @@ class Best(Campaign):
         worsens = (*self.WORSENS, "--set", "checkpoint.keep_best=F", "--fresh")
         self.run_trainer(*worsens)
         text = self.run_trainer("--set", "campaign.task=evaluate")
-        self.assertRegex(text, rf"warning: .*the best checkpoint, of step {self.best_step()}, does not exist: the newest checkpoint is used")
+        best = f"the best checkpoint, of step {self.best_step()}, does not exist: the newest checkpoint is used"
+        self.assertRegex(text, f"warning: .*{best}")
         self.assertRegex(text, r"\(step 40\)")
 
 
@@ -397,7 +407,9 @@ class Readme(Campaign):
             for command in self.commands(name):
                 run = re.match(r"(?:srun .*?|mpirun -n \w+ )?(\./trainer input/.*|\./trainer bench/.*)$", command)
                 if run:
-                    self.run_block("N=2", re.sub(r"=N\b", "=$N", run.group(1).replace(" --print-deck", "")) + " --print-deck")
+                    self.run_block("N=2",
+                                   re.sub(r"=N\b", "=$N",
+                                          run.group(1).replace(" --print-deck", "")) + " --print-deck")
                     count += 1
         self.assertGreater(count, 25)
 
@@ -418,7 +430,8 @@ class Readme(Campaign):
 
     def test_messages_of_the_troubleshooting_page_are_the_programs(self):
         literals = []
-        for folder, _, names in itertools.chain(os.walk(os.path.join(SOURCE, "lib")), os.walk(os.path.join(SOURCE, "jobs"))):
+        for folder, _, names in itertools.chain(os.walk(os.path.join(SOURCE, "lib")),
+                                                os.walk(os.path.join(SOURCE, "jobs"))):
             for name in names:
                 if name.endswith((".cpp", ".hpp", ".sh")):
                     with open(os.path.join(folder, name)) as f:
@@ -427,7 +440,8 @@ class Readme(Campaign):
         messages = re.findall(r"^\| `([^`]+)` \|", self.text("docs/troubleshooting.md"), re.M)
         self.assertGreater(len(messages), 40)
         parts = [(message, [part.strip() for part in message.split("...")]) for message in messages]
-        self.assertEqual([m for m, all_of in parts if not any(all(p in literal for p in all_of) for literal in literals)], [])
+        self.assertEqual(
+            [m for m, all_of in parts if not any(all(p in literal for p in all_of) for literal in literals)], [])
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ from tiny import Campaign, main, write_shard
 class Diffusion(Campaign):
     """Block diffusion on samples: hierarchical and flat, on ranks, resumed, solving problems."""
 
-    OBJECTIVE = ("--set", "objective.kind='block_diffusion'", "--set", "data.train='data/train.jsonl'",
-                 "--set", "data.valid='data/test.jsonl'", "--set", "data.question_tokens=16", "--set", "data.plan_tokens=8",
+    OBJECTIVE = ("--set", "objective.kind='block_diffusion'", "--set", "data.train='data/train.jsonl'", "--set",
+                 "data.valid='data/test.jsonl'", "--set", "data.question_tokens=16", "--set", "data.plan_tokens=8",
                  "--set", "data.execution_tokens=24", "--set", "model.context=48", "--set", "optimizer.ema=0.9",
                  "--set", "generation.temperature=0")
-    HDP = OBJECTIVE + ("--set", "objective.hierarchy='hdp'", "--set", "objective.plan_block=0", "--set", "objective.execution_block=4")
+    HDP = OBJECTIVE + ("--set", "objective.hierarchy='hdp'", "--set", "objective.plan_block=0", "--set",
+                       "objective.execution_block=4")
     FLAT = OBJECTIVE + ("--set", "objective.block_length=5")
 
     def setUp(self):
@@ -32,7 +33,8 @@ class Diffusion(Campaign):
             self.run_trainer(*fixed, "--set", f"output.directory={kind}")
             for ranks, shard in ((2, "none"), (2, "optimizer"), (4, "optimizer")):
                 name = f"{kind}{ranks}_{shard}"
-                self.run_trainer(*fixed, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
+                self.run_trainer(*fixed, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'",
+                                 ranks=ranks)
                 parts = ("train/loss_plan", "train/loss_execution", "val/loss_plan") if kind == "hdp" else ()
                 self.compare(kind, name, 1e-4, ("train/loss", "val/loss") + parts)
 
@@ -41,7 +43,8 @@ class Diffusion(Campaign):
         self.deck(45)
         clip = [f"train/clip_{end}_{level}" for end in ("low", "high") for level in ("plan", "execution")]
         for name, ranks, per_rank in (("two", 1, 2), ("one", 1, 1), ("eight", 1, 8), ("ranks", 2, 4)):
-            self.run_trainer(*self.HDP, "--set", f"output.directory={name}", "--set", f"batch.per_rank={per_rank}", ranks=ranks)
+            self.run_trainer(*self.HDP, "--set", f"output.directory={name}", "--set", f"batch.per_rank={per_rank}",
+                             ranks=ranks)
             self.compare("two", name, 1e-4)
             for key in clip:
                 self.assertEqual(self.steps("two", key), self.steps(name, key), key)
@@ -55,7 +58,8 @@ class Diffusion(Campaign):
             code, text = self.interrupt_after(130, *options, ranks=ranks, number=signal.SIGUSR1)
             self.assertEqual(code, 75, text)
             self.run_trainer(*options, "--resume", ranks=ranks)
-            for key in ("train/loss", "train/grad_norm", "val/loss", "train/clip_low" if ranks == 2 else "train/clip_low_plan"):
+            for key in ("train/loss", "train/grad_norm", "val/loss",
+                        "train/clip_low" if ranks == 2 else "train/clip_low_plan"):
                 self.assertEqual(self.steps(whole, key), self.steps(parts, key), key)
 
     def test_packing_changes_the_rows_not_the_samples(self):
@@ -69,9 +73,15 @@ class Diffusion(Campaign):
     def test_problems(self):
         self.deck(40)
         text = self.run_trainer(*self.HDP, "--set", "evaluation.problems=10")
-        self.assertRegex(text, r"(?m)^[\d:]{8} +40  exact match [\d.]+% \(\d+ of 10; 95% interval [\d.]+ to [\d.]+%\), well-formed [\d.]+%$")
-        self.assertLessEqual({"val/exact_match", "val/well_formed", "val/loss_plan", "train/loss_execution", "val/accuracy"}, self.keys())
-        for line in self.metrics():  # what the report draws together with val/loss: a mean over the tokens of both levels
+        self.assertRegex(
+            text,
+            r"(?m)^[\d:]{8} +40  exact match [\d.]+% \(\d+ of 10; 95% interval [\d.]+ to [\d.]+%\), well-formed [\d.]+%$"
+        )
+        self.assertLessEqual(
+            {"val/exact_match", "val/well_formed", "val/loss_plan", "train/loss_execution", "val/accuracy"},
+            self.keys())
+        for line in self.metrics(
+        ):  # what the report draws together with val/loss: a mean over the tokens of both levels
             if "train/loss" in line:
                 parts = sorted((line["train/loss_plan"], line["train/loss_execution"]))
                 self.assertTrue(parts[0] < line["train/loss_per_token"] < parts[1], line)
@@ -127,7 +137,8 @@ class Diffusion(Campaign):
         return len(re.sub(r"\\x[0-9a-f]{2}|<\|endoftext\|>", "|", sample))
 
     def test_text_without_samples(self):
-        options = ("--set", "objective.kind='block_diffusion'", "--set", "objective.block_length=4", "--set", "generation.samples=2")
+        options = ("--set", "objective.kind='block_diffusion'", "--set", "objective.block_length=4", "--set",
+                   "generation.samples=2")
         self.run_trainer(*options)
         losses = self.steps("run", "val/loss")
         self.assertLess(losses[40], losses[0])
@@ -146,16 +157,20 @@ class Diffusion(Campaign):
         write_shard(self.file("data/train_0.bin"), [97, 98, 270] * 500)
         options = ("--set", "objective.kind='block_diffusion'", "--set", "objective.block_length=4")
         text = self.run_trainer(*options, "--set", "model.vocabulary=271", code=1, ranks=2)
-        self.assertIn("holds token 270, which block diffusion takes for its mask, the last of &model vocabulary = 271: "
-                      "write 272 or more", text)
+        self.assertIn(
+            "holds token 270, which block diffusion takes for its mask, the last of &model vocabulary = 271: "
+            "write 272 or more", text)
         self.run_trainer(*options)
         printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
         names = list(map(chr, printable)) + [chr(256 + i) for i in range(256 - len(printable))]
         os.mkdir(self.file("data/tokens"))
         with open(self.file("data/tokens/tokenizer.json"), "w") as f:
-            json.dump({"model": {"type": "BPE", "vocab": {name: i for i, name in enumerate(names)}, "merges": []},
-                       "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
-                       "added_tokens": [{"id": 256, "content": "<|endoftext|>", "special": True}]}, f)
+            json.dump(
+                {
+                    "model": {"type": "BPE", "vocab": {name: i for i, name in enumerate(names)}, "merges": []},
+                    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+                    "added_tokens": [{"id": 256, "content": "<|endoftext|>", "special": True}]
+                }, f)
         named = ("--set", "data.tokenizer='data/tokens'", "--set", "output.directory=named")
         text = self.run_trainer(*self.HDP, *named, "--set", "model.vocabulary=257", code=1)
         self.assertIn("the tokenizer 'data/tokens' has 257 tokens, as many as &model vocabulary", text)
@@ -195,7 +210,8 @@ class Diffusion(Campaign):
         self.assertIn("answer", text)
 
     def test_what_does_not_fit_is_refused_before_step_one_with_what_would(self):
-        large = ("--set", "model.layers=400", "--set", "model.hidden=4096", "--set", "model.ffn_hidden=16384", "--set", "batch.per_rank=8")
+        large = ("--set", "model.layers=400", "--set", "model.hidden=4096", "--set", "model.ffn_hidden=16384", "--set",
+                 "batch.per_rank=8")
         text = self.run_trainer(*large, code=1)
         self.assertRegex(text, r"The plan needs [\d.]+ GiB per rank, and a device has [\d.]+ GiB free")
         self.assertRegex(text, r"recompute = 'block' +[\d.]+ GiB  too much")

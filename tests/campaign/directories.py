@@ -29,10 +29,10 @@ def tensors(folder):
         with open(os.path.join(folder, name), "rb") as f:
             data = f.read()
         (length,) = struct.unpack_from("<Q", data)
-        for tensor, entry in json.loads(data[8 : 8 + length]).items():
+        for tensor, entry in json.loads(data[8:8 + length]).items():
             if tensor != "__metadata__":
                 first, last = entry["data_offsets"]
-                found[tensor] = entry["dtype"], entry["shape"], data[8 + length + first : 8 + length + last]
+                found[tensor] = entry["dtype"], entry["shape"], data[8 + length + first:8 + length + last]
     return found
 
 
@@ -58,7 +58,8 @@ class Directories(Campaign):
             self.take(model)
             for compute in ("fp32", "bf16"):
                 shutil.rmtree(self.file("out"), ignore_errors=True)
-                text = self.run_trainer("--export", "out", "--set", f"precision.compute='{compute}'", "--set", f"data.tokenizer='{tokenizer}'")
+                text = self.run_trainer("--export", "out", "--set", f"precision.compute='{compute}'", "--set",
+                                        f"data.tokenizer='{tokenizer}'")
                 self.assertIn("exported to out", text)
                 self.assertEqual(tensors(self.file("model")), tensors(self.file("out")))
                 for name in os.listdir(self.file("model")):
@@ -77,13 +78,15 @@ class Directories(Campaign):
         self.same_files("chat_template.jinja")
         # The export evaluates to what the run reached, in every precision.
         for options in ((), ("--set", "precision.compute='bf16'")):
-            text = self.run_trainer("--set", "campaign.task='evaluate'", "--set", "generation.checkpoint='out'", *options)
+            text = self.run_trainer("--set", "campaign.task='evaluate'", "--set", "generation.checkpoint='out'",
+                                    *options)
             loss = float(text.split("validation loss ")[1].split()[0])
             self.assertLess(abs(loss - last), 0.02 * last)
 
     def test_experts_fused_or_not(self):
         write_shard(self.file("data/small.bin"), [i * i % 79 for i in range(4000)])
-        options = ("--set", "data.train='data/small.bin'", "--set", "data.valid='data/small.bin'", "--set", "data.tokenizer='nowhere'")
+        options = ("--set", "data.train='data/small.bin'", "--set", "data.valid='data/small.bin'", "--set",
+                   "data.tokenizer='nowhere'")
         losses = []
         for name in ("moe_shards", "moe_fused"):
             self.take(name)
@@ -99,30 +102,36 @@ class Directories(Campaign):
 
     def test_training_starts_from_what_matches(self):
         """The golden model with biases, which begin at 0: the losses are the same as without."""
-        sizes = ("--set", "model.hidden=32", "--set", "model.heads=4", "--set", "model.kv_heads=2", "--set", "model.head_dim=16",
-                 "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set", "model.vocabulary=288", "--set", "model.qk_norm=T",
-                 "--set", "model.norm_eps=1e-6", "--set", "model.rope_base=1e6")
+        sizes = ("--set", "model.hidden=32", "--set", "model.heads=4", "--set", "model.kv_heads=2", "--set",
+                 "model.head_dim=16", "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set",
+                 "model.vocabulary=288", "--set", "model.qk_norm=T", "--set", "model.norm_eps=1e-6", "--set",
+                 "model.rope_base=1e6")
         matching = ("--set", "model.load_rule=matching", "--set")
         self.run_trainer("--set", "output.directory=same")
         text = self.run_trainer(*matching, "model.attention_bias=T", "--set", "output.directory=biased")
         self.assertIn("keeps its initial values: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
         self.assertEqual(self.steps("same", "val/loss")[0], self.steps("biased", "val/loss")[0])
         # From there back: a checkpoint with tensors that the model lacks.
-        text = self.run_trainer(*sizes, *matching, "model.load=biased", "--set", "output.directory=back", "--set", "model.rope_base=1e5")
+        text = self.run_trainer(*sizes, *matching, "model.load=biased", "--set", "output.directory=back", "--set",
+                                "model.rope_base=1e5")
         self.assertIn("not taken: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
         for name in ("attention_bias", "rope_base"):
             self.assertRegex(text, rf"weights of a different &model:\n(.*\n)*.*{name}")
-        text = self.run_trainer(*sizes, *matching, "model.load=back", "--set", "model.head_dim=12", "--set", "model.hidden=24",
-                                "--set", "model.ffn_hidden=40", "--set", "model.vocabulary=304", "--set", "output.directory=none", code=1)
+        text = self.run_trainer(*sizes, *matching, "model.load=back", "--set", "model.head_dim=12", "--set",
+                                "model.hidden=24", "--set", "model.ffn_hidden=40", "--set", "model.vocabulary=304",
+                                "--set", "output.directory=none", code=1)
         self.assertIn("no tensor with the name and shape", text)
 
     def test_ranks_load_the_same(self):
-        texts = [self.run_trainer("--set", "campaign.task='evaluate'", "--set", "batch.per_rank=2", ranks=r) for r in (1, 2)]
+        texts = [
+            self.run_trainer("--set", "campaign.task='evaluate'", "--set", "batch.per_rank=2", ranks=r) for r in (1, 2)
+        ]
         losses = [t.split("validation loss ")[1].split()[0] for t in texts]
         self.assertEqual(losses[0], losses[1])
 
     def test_inference_plans_two_bytes_a_parameter(self):
-        options = ("--dry-run", "--without-data", "--set", "precision.compute='bf16'", "--set", "model.load=''", "--set")
+        options = ("--dry-run", "--without-data", "--set", "precision.compute='bf16'", "--set", "model.load=''",
+                   "--set")
         size = {}
         for task in ("train", "evaluate"):
             text = self.run_trainer(*options, f"campaign.task='{task}'")
@@ -143,8 +152,9 @@ class Directories(Campaign):
             text = self.run_trainer(*options, code=1)
             self.assertIn("model.safetensors", text)
         shutil.rmtree(self.file("model"))
-        given = ("--set", "model.hidden=32", "--set", "model.heads=4", "--set", "model.kv_heads=2", "--set", "model.head_dim=16",
-                 "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set", "model.vocabulary=288", "--set", "model.qk_norm=T")
+        given = ("--set", "model.hidden=32", "--set", "model.heads=4", "--set", "model.kv_heads=2", "--set",
+                 "model.head_dim=16", "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set",
+                 "model.vocabulary=288", "--set", "model.qk_norm=T")
         self.assertEqual(whole, self.plan(*given))
 
     def test_a_tokenizer_that_is_not_named_is_the_directorys(self):
@@ -167,13 +177,17 @@ class Directories(Campaign):
             json.dump(dict(config, **values), f)
 
     def test_texts_end_at_the_end_tokens_of_the_directory(self):
-        greedy = ("--set", "generation.samples=1", "--set", "generation.temperature=0", "--set", "generation.max_tokens=8", "--prompt", "ab c")
+        greedy = ("--set", "generation.samples=1", "--set", "generation.temperature=0", "--set",
+                  "generation.max_tokens=8", "--prompt", "ab c")
+
         def continuation():
             return self.run_trainer(*greedy).split("---\nab c")[1].split("\n---\n1 sample,")[0]
+
         def ids(text):  # in the tokenizer's vocabulary
             with open(self.file("model/tokenizer.json")) as f:
                 root = json.load(f)
             return dict(root["model"]["vocab"], **{t["content"]: t["id"] for t in root["added_tokens"]})[text]
+
         for name in ("config.json", "generation_config.json"):
             self.config(name, eos_token_id=None)
         whole = continuation()
@@ -184,8 +198,9 @@ class Directories(Campaign):
                 break
         self.assertNotIn(end, cut)
         self.assertTrue(whole.startswith(cut + end), (whole, cut, end))
-        for generation, plain, expected in ((ids(end), None, cut), ([other, ids(end)], None, cut), (None, ids(end), whole), (other, ids(end), whole),
-                                            ("gone", ids(end), cut), ("gone", [other, ids(end)], cut), ("gone", None, whole)):
+        for generation, plain, expected in ((ids(end), None, cut), ([other, ids(end)], None, cut),
+                                            (None, ids(end), whole), (other, ids(end), whole), ("gone", ids(end), cut),
+                                            ("gone", [other, ids(end)], cut), ("gone", None, whole)):
             self.take("qwen3_bf16")
             self.config("config.json", eos_token_id=plain)
             if generation == "gone":
@@ -199,11 +214,14 @@ class Directories(Campaign):
     def test_conversations_are_exported_as_they_were_learned(self):
         with open(self.file("data/chats.jsonl"), "w") as f:
             for _ in range(60):
-                f.write(json.dumps({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "c"}]}) + "\n")
+                f.write(
+                    json.dumps({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "c"}]})
+                    + "\n")
         self.config("tokenizer_config.json", chat_template="theirs, too", eos_token={"content": "<|im_start|>"})
         self.config("generation_config.json", eos_token_id=[273, 274])
         self.config("config.json", eos_token_id=273)
-        chats = ("--set", "objective.kind=supervised", "--set", "model.context=32", "--set", "data.train=data/chats.jsonl", "--set", "data.valid=data/chats.jsonl", "--set")
+        chats = ("--set", "objective.kind=supervised", "--set", "model.context=32", "--set",
+                 "data.train=data/chats.jsonl", "--set", "data.valid=data/chats.jsonl", "--set")
         for template, end, ends, words in (("plain", 272, [272, 273, 274], "eos_token if message.role == 'assistant'"),
                                            ("chatml", 274, [274, 272, 273], "<|im_start|>")):
             shutil.rmtree(self.file("out"), ignore_errors=True)
@@ -212,7 +230,9 @@ class Directories(Campaign):
                 text = self.run_trainer(*chats, "data.chat_template=chatml", "--export", "out", code=1)
                 self.assertIn("data.chat_template = 'chatml', not 'plain'", text)
             text = self.run_trainer(*chats, f"data.chat_template={template}", "--export", "out")
-            self.assertIn(f"chat template and end token are those of training, chat_template = '{template}', not of model\n", text)
+            self.assertIn(
+                f"chat template and end token are those of training, chat_template = '{template}', not of model\n",
+                text)
             with open(self.file("out/config.json")) as f:
                 self.assertEqual(json.load(f)["eos_token_id"], end)
             with open(self.file("out/generation_config.json")) as f:

@@ -18,7 +18,8 @@ SHOWN = ("time UTC", "attention: ", "import json", "from transformers import", '
 # What runs before a page's commands.
 BEFORE = {
     "docs/usage.md": (
-        "./prepare quickstart", "./trainer input/quickstart.in --quick 2 --set evaluation.problems=2 --set evaluation.rows=4",
+        "./prepare quickstart",
+        "./trainer input/quickstart.in --quick 2 --set evaluation.problems=2 --set evaluation.rows=4",
         "./prepare cpp-headers",
         # Two steps end with a verdict that failed.
         "./trainer input/trm_small.in --quick 2 --set evaluation.rows=4 --set batch.per_rank=1 --set batch.global=1 || [ $? = 77 ]",
@@ -35,8 +36,7 @@ SHORTENED = {
     "mpirun -n 2 ./trainer input/laptop_gpt.in --fresh": "--quick 4 --set evaluation.rows=8",
     "./trainer input/laptop_gpt.in --quick 20 --set output.directory=runs/from_laptop_gpt --set model.load=runs/laptop_gpt "
     "--set model.load_rule=matching --set model.qk_norm=T": "--set evaluation.rows=8 --set evaluation.every=0",
-    "./trainer input/laptop_gpt.in --fresh --quick 20 --set output.directory=runs/profiled --set output.profile=10":
-        "--set evaluation.rows=8 --set evaluation.every=0",
+    "./trainer input/laptop_gpt.in --fresh --quick 20 --set output.directory=runs/profiled --set output.profile=10": "--set evaluation.rows=8 --set evaluation.every=0",
     "./trainer input/quickstart.in --set campaign.task=evaluate": "--set evaluation.problems=4",
     "./diagnose": "--no-checks",
 }
@@ -50,19 +50,21 @@ NOT_RUN = {
     "./trainer input/distill_small_teacher.in --fresh": "slurm_distill runs it, in jobs/distill_small.sh",
     "man build/cpu/man/trainer.1": "the test of installations shows the pages where man is installed",
     "cp -r runs/NAME runs/NAME_bf16": "NAME stands for a run",
-    "./trainer DECK --resume --set output.directory=runs/NAME_bf16 --set precision.compute=bf16 --set output.log_every=1":
-        "DECK and NAME stand for a deck and a run",
+    "./trainer DECK --resume --set output.directory=runs/NAME_bf16 --set precision.compute=bf16 --set output.log_every=1": "DECK and NAME stand for a deck and a run",
 }
 
-PAGES = {"README.md": 4, "docs/usage.md": 30, "docs/troubleshooting.md": 4, "docs/faq.md": 1}  # with the least number of commands
+PAGES = {"README.md": 4, "docs/usage.md": 30, "docs/troubleshooting.md": 4,
+         "docs/faq.md": 1}  # with the least number of commands
 
 
 def blocks(page):
     """The indented blocks of a page, as lists of lines without the indentation."""
     with open(os.path.join(SOURCE, page)) as f:
         text = f.read()
-    return [re.sub(r"^    ", "", block, flags=re.M).rstrip().split("\n")
-            for block in re.findall(r"(?:^\n|\A)((?:^    .*\n(?:^\n(?=    ))?)+)", text, re.M)]
+    return [
+        re.sub(r"^    ", "", block, flags=re.M).rstrip().split("\n")
+        for block in re.findall(r"(?:^\n|\A)((?:^    .*\n(?:^\n(?=    ))?)+)", text, re.M)
+    ]
 
 
 def commands(page):
@@ -82,15 +84,16 @@ class Documents(unittest.TestCase):
             os.symlink(os.path.join(SOURCE, name), os.path.join(self.folder.name, name))
         for name, program in (("trainer", TRAINER), ("prepare", PREPARE), ("diagnose", DIAGNOSE)):
             os.symlink(program, os.path.join(self.folder.name, name))
-        self.environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                                OMPI_MCA_rmaps_base_oversubscribe="1", PATH=f"{os.path.dirname(MPIRUN)}:{os.environ['PATH']}")
+        self.environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
+                                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+                                PATH=f"{os.path.dirname(MPIRUN)}:{os.environ['PATH']}")
 
     def tearDown(self):
         self.folder.cleanup()
 
     def run_command(self, command):
-        done = limited.run(["bash", "-euc", command], cwd=self.folder.name, env=self.environment, text=True, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        done = limited.run(["bash", "-euc", command], cwd=self.folder.name, env=self.environment, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout[-3000:]}")
 
     def run_page(self, page):

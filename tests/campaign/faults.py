@@ -34,10 +34,12 @@ class Faults(Campaign):
         os.symlink(shutil.which("false"), self.file("bin/gnuplot"))
 
     def environment(self, **fault):
-        env = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive", PATH=self.file("bin") + os.pathsep + os.environ["PATH"])
+        env = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive",
+                   PATH=self.file("bin") + os.pathsep + os.environ["PATH"])
         env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "detect_leaks=0") + ":verify_asan_link_order=0"
         env.update({f"FAULT_{key.upper()}": str(value) for key, value in fault.items()})
-        if fault: env["FAULT_ROOT"] = self.path
+        if fault:
+            env["FAULT_ROOT"] = self.path
         return env
 
     def attempt(self, name, **fault):
@@ -47,7 +49,9 @@ class Faults(Campaign):
             env["LD_PRELOAD"] = LIBRARY
         elif self.RANKS > 1:
             start = [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.RANKS)]
-            if fault: start += ["-x", f"LD_PRELOAD={LIBRARY}"] + [w for key in env if key.startswith("FAULT_") for w in ("-x", key)]
+            if fault:
+                start += ["-x", f"LD_PRELOAD={LIBRARY}"
+                         ] + [w for key in env if key.startswith("FAULT_") for w in ("-x", key)]
             command = start + command
         done = limited.run(command, cwd=self.path, env=env, text=True, errors="replace", seconds=600,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -62,7 +66,8 @@ class Faults(Campaign):
         with open(log) as f:
             for line in f:
                 number, operation, path = line.rstrip("\n").split(" ", 2)
-                kinds[operation + " " + re.sub(r"[0-9a-f]{16}|\d+", "#", path.replace("recorded_run", "NAME"))].append(int(number))
+                kinds[operation + " " + re.sub(r"[0-9a-f]{16}|\d+", "#", path.replace("recorded_run", "NAME"))].append(
+                    int(number))
         os.remove(log)
         self.kinds = len(kinds)
         rng, faults = random.Random(self.id()), []
@@ -108,7 +113,8 @@ class Faults(Campaign):
 
     def check(self):
         self.warned, self.codes = 0, collections.Counter()
-        for name in ("whole_run", "recorded_run"): self.begin(name)
+        for name in ("whole_run", "recorded_run"):
+            self.begin(name)
         code, text = self.attempt("whole_run")
         self.assertEqual(code, 0, text)
         self.whole = self.state("whole_run")
@@ -121,11 +127,15 @@ class Faults(Campaign):
 
 
 class Training(Faults):
-    OPTIONS = sets("generation.samples=1", "generation.max_tokens=4", "checkpoint.every=3", "checkpoint.keep=1", "evaluation.every=4")
+    OPTIONS = sets("generation.samples=1", "generation.max_tokens=4", "checkpoint.every=3", "checkpoint.keep=1",
+                   "evaluation.every=4")
     STEPS = 9
 
     def task(self, name):
-        return [TRAINER, "tiny.in", *self.OPTIONS, "--resume", *sets(f"campaign.max_steps={self.STEPS}", f"output.directory={name}")]
+        return [
+            TRAINER, "tiny.in", *self.OPTIONS, "--resume",
+            *sets(f"campaign.max_steps={self.STEPS}", f"output.directory={name}")
+        ]
 
     def state(self, name):
         state = state_of(self.file(name))
@@ -140,7 +150,6 @@ class Training(Faults):
 
 class Resuming(Training):
     """From a run that stopped at step 5."""
-
     def begin(self, name):
         if not os.path.exists(self.file("base")):
             STEPS, self.STEPS = self.STEPS, 5
@@ -160,7 +169,8 @@ class Ranks(Training):
     OPTIONS = Training.OPTIONS + sets("parallel.shard='optimizer'")
 
     def attempt(self, name, **fault):
-        if fault: fault.setdefault("rank", self.rank)
+        if fault:
+            fault.setdefault("rank", self.rank)
         return super().attempt(name, **fault)
 
     def test_training(self):
@@ -174,7 +184,6 @@ class Ranks(Training):
 
 class Made(Faults):
     """Tasks that make a folder of files, which exists only if it is complete."""
-
     def files(self, name):
         found = {}
         for folder, _, names in os.walk(self.file(name)):
@@ -189,7 +198,8 @@ class Made(Faults):
         return {"files": self.files(name)}
 
     def complete(self, name):
-        if not os.path.exists(self.file(name)): return False
+        if not os.path.exists(self.file(name)):
+            return False
         self.assertEqual(self.state(name), self.whole)
         return True
 
@@ -199,8 +209,11 @@ class PrepareText(Made):
         if not os.path.exists(self.file("text.txt")):
             rng = random.Random(5)
             with open(self.file("text.txt"), "w") as f:
-                for _ in range(60): f.write(" ".join("".join(rng.choices("abcdefgh", k=4)) for _ in range(30)) + "<|endoftext|>")
-        return [PREPARE, "text", "--input", "text.txt", "--output", name, "--train-bpe", "300", "--valid-fraction", "0.3"]
+                for _ in range(60):
+                    f.write(" ".join("".join(rng.choices("abcdefgh", k=4)) for _ in range(30)) + "<|endoftext|>")
+        return [
+            PREPARE, "text", "--input", "text.txt", "--output", name, "--train-bpe", "300", "--valid-fraction", "0.3"
+        ]
 
     def test_prepare(self):
         self.check()
@@ -208,7 +221,10 @@ class PrepareText(Made):
 
 class PrepareArithmetic(Made):
     def task(self, name):
-        return [PREPARE, "arithmetic", "--steps", "2", "--problems", "200", "--test-problems", "40", "--vocabulary", "500", "--chats", "--output", name]
+        return [
+            PREPARE, "arithmetic", "--steps", "2", "--problems", "200", "--test-problems", "40", "--vocabulary", "500",
+            "--chats", "--output", name
+        ]
 
     def test_prepare(self):
         self.check()
@@ -231,13 +247,17 @@ class Answering(Faults):
         super().setUp()
         self.run_trainer(*sets("campaign.max_steps=5", "output.directory=model"))
         with open(self.file("requests.jsonl"), "w") as f:
-            for i in range(12): f.write(json.dumps({"text": f"ab{i}", "id": i, "label": "ab"[i % 2]}) + "\n")
+            for i in range(12):
+                f.write(json.dumps({"text": f"ab{i}", "id": i, "label": "ab"[i % 2]}) + "\n")
 
     def task(self, name):
-        return [TRAINER, "tiny.in", "--resume", *sets(
-            "campaign.task='evaluate'", "model.load='model'", "model.context=64", "generation.input='requests.jsonl'",
-            "generation.max_model_len=64", "generation.max_tokens=6", "generation.temperature=1", "generation.top_k=6", "generation.batch=4",
-            "generation.prefill_tokens=64", "generation.pattern='^(?s)(.{0,2}[a-h])'", f"output.directory='{name}'")]
+        return [
+            TRAINER, "tiny.in", "--resume", *sets(
+                "campaign.task='evaluate'", "model.load='model'", "model.context=64",
+                "generation.input='requests.jsonl'", "generation.max_model_len=64", "generation.max_tokens=6",
+                "generation.temperature=1", "generation.top_k=6", "generation.batch=4", "generation.prefill_tokens=64",
+                "generation.pattern='^(?s)(.{0,2}[a-h])'", f"output.directory='{name}'")
+        ]
 
     def state(self, name):
         found = {}
@@ -245,9 +265,14 @@ class Answering(Faults):
             found[file] = content(self.file(f"{name}/{file}"))
         with open(self.file(f"{name}/evaluation.json")) as f:
             record = json.load(f)
-        found["evaluation"] = {key: record.get(key) for key in ("agreeing", "compared", "correct", "labeled", "good", "exact_match")}
+        found["evaluation"] = {
+            key: record.get(key) for key in ("agreeing", "compared", "correct", "labeled", "good", "exact_match")
+        }
         with open(self.file(f"{name}/generation.json")) as f:
-            found["generation"] = {key: value for key, value in json.load(f).items() if key in ("requests", "answers", "rejects", "made_from")}
+            found["generation"] = {
+                key: value for key, value in json.load(f).items()
+                if key in ("requests", "answers", "rejects", "made_from")
+            }
         return found
 
     def test_answers(self):

@@ -16,10 +16,10 @@ DIFFUSION = sets("objective.kind='block_diffusion'", "data.train='data/train.jso
                  "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48",
                  "objective.clip_search=F", "evaluation.problems=2")
 HDP = DIFFUSION + sets("objective.hierarchy='hdp'", "objective.plan_block=0", "objective.execution_block=4")
-SUPERVISED = sets("objective.kind='supervised'", "data.train='data/chats.jsonl'", "data.valid='data/chats.jsonl'", "model.context=48",
-                  "model.qk_norm=T")
-REFINEMENT = sets("objective.kind='refinement'", "objective.supervision_steps=3", "model.inner_steps=1", "model.embed_std=1",
-                  "objective.norm_range=0.01, 100", "objective.refinement_range=-1, 1")
+SUPERVISED = sets("objective.kind='supervised'", "data.train='data/chats.jsonl'", "data.valid='data/chats.jsonl'",
+                  "model.context=48", "model.qk_norm=T")
+REFINEMENT = sets("objective.kind='refinement'", "objective.supervision_steps=3", "model.inner_steps=1",
+                  "model.embed_std=1", "objective.norm_range=0.01, 100", "objective.refinement_range=-1, 1")
 
 
 class Half(Campaign):
@@ -30,8 +30,11 @@ class Half(Campaign):
         with open(self.file("data/chats.jsonl"), "w") as f:
             for _ in range(80):
                 a = rng.randint(1, 9)
-                f.write(json.dumps({"messages": [{"role": "user", "content": f"after {a}"},
-                                                 {"role": "assistant", "content": f"{a + 1}"}]}) + "\n")
+                f.write(
+                    json.dumps({
+                        "messages": [{"role": "user", "content": f"after {a}"},
+                                     {"role": "assistant", "content": f"{a + 1}"}]
+                    }) + "\n")
 
     def closeness(self, name, options, scale=65536):
         """Largest differences of the losses in fp16 and bf16 from those in fp32. `scale`: at which no step overflows."""
@@ -39,7 +42,8 @@ class Half(Campaign):
         for compute in ("fp32", "fp16", "bf16"):
             directory = f"{name}_{compute}"
             scaled = sets(f"precision.loss_scale={scale}") if compute == "fp16" else ()
-            self.run_trainer(*options, *sets(f"precision.compute='{compute}'", f"output.directory={directory}"), *scaled)
+            self.run_trainer(*options, *sets(f"precision.compute='{compute}'", f"output.directory={directory}"),
+                             *scaled)
             found[compute] = self.steps(directory)
         for key in ("train/skipped", "train/overflowed"):
             self.assertEqual(self.steps(f"{name}_fp16", key)[40], 0, (name, key))
@@ -99,7 +103,8 @@ class Half(Campaign):
     def test_ranks_agree(self):
         options = FP16 + sets("precision.loss_scale=8388608")
         self.run_trainer(*options, *sets("output.directory=one"))
-        for name, ranks, *items in (("two", 2), ("sharded", 4, "parallel.shard='optimizer'"), ("full", 2, "parallel.shard='full'"),
+        for name, ranks, *items in (("two", 2), ("sharded", 4, "parallel.shard='optimizer'"), ("full", 2,
+                                                                                               "parallel.shard='full'"),
                                     ("tensor", 2, "parallel.tensor=2"), ("pipeline", 2, "parallel.pipeline=2")):
             self.run_trainer(*options, *sets(f"output.directory={name}", *items), ranks=ranks)
             self.assertEqual(self.steps("one", "train/loss_scale"), self.steps(name, "train/loss_scale"), name)
@@ -116,7 +121,8 @@ class Half(Campaign):
         self.assertIn("---\nabc", text)
 
     def test_divergence_still_ends_the_run(self):
-        text = self.run_trainer(*FP16, *sets("optimizer.lr=1e6", "optimizer.warmup_steps=0", "output.skip_limit=3"), code=76)
+        text = self.run_trainer(*FP16, *sets("optimizer.lr=1e6", "optimizer.warmup_steps=0", "output.skip_limit=3"),
+                                code=76)
         self.assertIn("3 steps in a row had no finite loss or gradient", text)
 
 

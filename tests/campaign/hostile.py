@@ -95,8 +95,9 @@ def escape(h):
     h["model/\x1b[31mX\nerror: nothing"] = np.zeros(3, "f4")
 
 
-CASES = ((eight, "holds 8 values"), (passwd, "external storage"), (link, "link to another file"), (mapping, "only shard_NNNN.h5"),
-         (endless, "another model"), (deep, "nested more than 32 levels"), (escape, "\\x1b[31mX\\nerror: nothing"))
+CASES = ((eight, "holds 8 values"), (passwd, "external storage"), (link, "link to another file"),
+         (mapping, "only shard_NNNN.h5"), (endless, "another model"), (deep, "nested more than 32 levels"),
+         (escape, "\\x1b[31mX\\nerror: nothing"))
 
 
 class Hostile(Stranger):
@@ -124,11 +125,18 @@ class Hostile(Stranger):
             sealed(step)
             shutil.copy(f"{step}/checkpoint.h5", self.file("evil.h5"))
             for name, words in (("evil.h5", ("--export", "new", *sets("generation.checkpoint='evil.h5'"))),
-                                ("evil.h5", sets("model.load='evil.h5'", "output.directory='o'")),
-                                ("evil.h5", sets("model.load='evil.h5'", "model.load_rule='matching'", "output.directory='o'")),
-                                ("step_00000006", ("--export", "new", *sets("generation.checkpoint='evil/checkpoints/step_00000006'"))),
-                                ("step_00000006", ("--resume", *sets("output.directory='evil'", "campaign.max_steps=8"))),
-                                ("evil", sets("campaign.task='evaluate'", "generation.checkpoint='evil'", "output.directory='o'"))):
+                                ("evil.h5", sets("model.load='evil.h5'",
+                                                 "output.directory='o'")), ("evil.h5",
+                                                                            sets("model.load='evil.h5'",
+                                                                                 "model.load_rule='matching'",
+                                                                                 "output.directory='o'")),
+                                ("step_00000006", ("--export", "new",
+                                                   *sets("generation.checkpoint='evil/checkpoints/step_00000006'"))),
+                                ("step_00000006", ("--resume",
+                                                   *sets("output.directory='evil'", "campaign.max_steps=8"))),
+                                ("evil",
+                                 sets("campaign.task='evaluate'", "generation.checkpoint='evil'",
+                                      "output.directory='o'"))):
                 if "model.load_rule='matching'" in words and change in (endless, escape):
                     continue  # what does not match is not taken
                 shutil.rmtree(self.file("o"), ignore_errors=True)

@@ -35,7 +35,8 @@ def of_session(leader):
                 fields = f.read().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        if int(fields[3]) == leader: found.append(int(name.split("/")[2]))
+        if int(fields[3]) == leader:
+            found.append(int(name.split("/")[2]))
     return found
 
 
@@ -48,7 +49,8 @@ def send(process, number):
 
 def content(path):
     """Without the seconds that solving took."""
-    if not os.path.exists(path): return None
+    if not os.path.exists(path):
+        return None
     with open(path, "rb") as f:
         return re.sub(rb", [\d.]+ s\n", b"\n", f.read())
 
@@ -56,11 +58,14 @@ def content(path):
 def state_of(folder):
     """Everything a run leaves in its folder, except clocks."""
     with open(f"{folder}/metrics.jsonl") as f:
-        lines = [{key: value for key, value in json.loads(line).items() if key not in VARIES and not key.startswith("system/")} for line in f]
+        lines = [{
+            key: value for key, value in json.loads(line).items() if key not in VARIES and not key.startswith("system/")
+        } for line in f]
     newest = sorted(glob.glob(f"{folder}/checkpoints/step_????????"))[-1]
     weights = {}
     with h5py.File(f"{newest}/checkpoint.h5") as f:
-        f.visititems(lambda name, item: weights.__setitem__(name, hashlib.sha256(item[()].tobytes()).hexdigest())
+        f.visititems(lambda name, item: weights.__setitem__(name,
+                                                            hashlib.sha256(item[()].tobytes()).hexdigest())
                      if isinstance(item, h5py.Dataset) else None)
         attributes = {key: f.attrs[key] for key in ("step", "tokens", "updates", "samples_hash")}
     found = {"metrics": lines, "weights": weights, "attributes": attributes, "newest": os.path.basename(newest)}
@@ -92,12 +97,14 @@ class Killer:
         def read():
             for line in child.stdout:
                 self.output.append(line)
-                if pattern and re.search(pattern, line): seen.set()
+                if pattern and re.search(pattern, line):
+                    seen.set()
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         while child.poll() is None and time.monotonic() < deadline:
-            if seen.is_set() or what == "checkpoint" and glob.glob(f"{folder}/checkpoints/*.tmp-*"): break
+            if seen.is_set() or what == "checkpoint" and glob.glob(f"{folder}/checkpoints/*.tmp-*"):
+                break
             time.sleep(0.0005)
         time.sleep(self.rng.choice((0, 0, self.rng.uniform(0, 0.02), self.rng.uniform(0, 0.1))))
         return what, reader
@@ -107,10 +114,12 @@ class Killer:
         number, env = self.rng.choice(self.SIGNALS), environment()
         at_operation = self.rng.random() < 0.6
         if at_operation:
-            command = preloaded(command, env, FAULT_ROOT=cwd, FAULT_N=self.rng.randint(1, self.operations), FAULT_SIGNAL=int(number),
+            command = preloaded(command, env, FAULT_ROOT=cwd, FAULT_N=self.rng.randint(1, self.operations),
+                                FAULT_SIGNAL=int(number),
                                 **({"FAULT_RANK": self.rng.randint(0, 1)} if "-n" in command else {}))
-        child = limited.start(command, cwd=cwd, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+        child = limited.start(command, cwd=cwd, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         if at_operation:
             what, reader = "operation", threading.Thread(target=lambda: self.output.extend(child.stdout), daemon=True)
             self.output = []
@@ -118,14 +127,16 @@ class Killer:
         else:
             what, reader = self.aim(child, folder)
             if number == signal.SIGKILL:
-                for process in of_session(child.pid): send(process, number)
+                for process in of_session(child.pid):
+                    send(process, number)
             else:
                 send(child.pid, number)  # of several ranks: to mpirun, which passes it on
         reader.join()
         child.stdout.close()
         # Negative: the signal came before main() began; mpirun then ends with 128 + its number. After a SIGTERM or a
         # SIGHUP, which it passes on as SIGTERM, mpirun may also end with 1, or crash (-11).
-        launched = (128 + number, *((1, -signal.SIGSEGV) if number in (signal.SIGTERM, signal.SIGHUP) else ())) if "-n" in command else ()
+        launched = (128 + number, *((1, -signal.SIGSEGV) if number in (signal.SIGTERM, signal.SIGHUP) else
+                                    ())) if "-n" in command else ()
         if child.wait() not in (-number, 75, *launched):
             assert child.returncode in (0, 77), f"{number.name}: {child.returncode}: {''.join(self.output[-20:])}"
             self.quicker += 1
@@ -152,18 +163,19 @@ def preloaded(command, env, **settings):
         env["LD_PRELOAD"] = LIBRARY
         return command
     after = command.index("-n") + 2
-    return command[:after] + ["-x", f"LD_PRELOAD={LIBRARY}"] + [w for name in settings for w in ("-x", name)] + command[after:]
+    return command[:after] + ["-x", f"LD_PRELOAD={LIBRARY}"] + [w for name in settings for w in ("-x", name)
+                                                               ] + command[after:]
 
 
 class Kills(Campaign):
     """Mixed into the classes below, each of which defines its campaign."""
-
     def operations(self, options, ranks, code):
         """Runs the campaign; returns its state, and the number of operations on files of the rank with the fewest."""
         log, env = self.file("operations.log"), environment()
-        command = preloaded(self.command(*options, "--set", "output.directory=whole", ranks=ranks), env, FAULT_ROOT=self.path, FAULT_LOG=log)
-        done = limited.run(command, cwd=self.path, env=env, text=True, errors="replace", seconds=600, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT)
+        command = preloaded(self.command(*options, "--set", "output.directory=whole", ranks=ranks), env,
+                            FAULT_ROOT=self.path, FAULT_LOG=log)
+        done = limited.run(command, cwd=self.path, env=env, text=True, errors="replace", seconds=600,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, code, done.stdout)
         with open(log) as f:
             numbers = collections.Counter(int(line.split(" ", 1)[0]) for line in f)
@@ -189,7 +201,8 @@ class Kills(Campaign):
             runs += 1
             mine = options + ("--set", f"output.directory={name}", "--resume")
             for _ in range(killer.rng.randint(2, 12)):
-                if killer.kill(self.command(*mine, ranks=ranks), self.path, self.file(name)): break
+                if killer.kill(self.command(*mine, ranks=ranks), self.path, self.file(name)):
+                    break
             self.run_trainer(*mine, ranks=ranks, code=code)
             self.same(whole, name)
         print(f"{self.id()}, {ranks} ranks: {killer.kills} kills {dict(killer.counts)} of {runs} runs, "
@@ -259,7 +272,6 @@ class Half(Kills):
 
 class TrmConnected(Kills):
     """Refinement with recursion over blocks and gradients cut between answers."""
-
     def test_killed_on_one_rank(self):
         self.check(GOOD + BLOCKS)
 
@@ -269,10 +281,10 @@ class TrmConnected(Kills):
 
 class Sources(Kills, Supervised):
     """Conversations of several files, packed; a step is a number of conversations."""
-
     def options(self):
         self.write("more", ["hot?", "old", "up??"] * 30)
-        return SUPERVISED + sets("data.train='data/train.jsonl', 'data/more.jsonl'", "data.packing=T", "batch.unit='samples'", "batch.global=24")
+        return SUPERVISED + sets("data.train='data/train.jsonl', 'data/more.jsonl'", "data.packing=T",
+                                 "batch.unit='samples'", "batch.global=24")
 
     def test_killed_on_one_rank(self):
         self.check(self.options())
@@ -283,7 +295,6 @@ class Sources(Kills, Supervised):
 
 class Matching(Kills):
     """From the tensors that another model has."""
-
     def options(self):
         self.run_trainer(*sets("campaign.max_steps=5", "output.directory=other"))
         return sets("model.load='other'", "model.load_rule='matching'", "model.qk_norm=T", "model.layers=3")

@@ -29,8 +29,10 @@ class Monitoring(Campaign):
 
     def test_the_slowest_rank_is_named_where_it_is_slower_by_the_margin(self):
         text = self.run_trainer(ranks=2)
-        named = {int(step): (int(rank), int(percent)) for step, rank, percent in
-                 re.findall(r"^[\d:]{8} +(\d+)  slowest: rank (\d) on \S+, \+(\d+)%$", text, re.M)}
+        named = {
+            int(step): (int(rank), int(percent))
+            for step, rank, percent in re.findall(r"^[\d:]{8} +(\d+)  slowest: rank (\d) on \S+, \+(\d+)%$", text, re.M)
+        }
         for line in self.logged():
             rank, excess = line["system/slowest_rank"], line["system/slowest_rank_excess"]
             self.assertIn(rank, (0, 1))
@@ -49,13 +51,16 @@ class Monitoring(Campaign):
         for compute, words in (("fp32", "fp32, stored and multiplied$"),
                                ("tf32", "tf32: stored in fp32, products in fp32, since CPUs have no TF32$"),
                                ("bf16", "bf16, stored and multiplied; sums, master weights and optimizer in fp32$")):
-            text = self.run_trainer("--fresh", "--set", f"precision.compute='{compute}'", "--set", "campaign.max_steps=6")
+            text = self.run_trainer("--fresh", "--set", f"precision.compute='{compute}'", "--set",
+                                    "campaign.max_steps=6")
             head = text[:text.index("time UTC")]
             self.assertRegex(head, r"(?m)^attention: portable \(\w+\), causal, heads of 8$")
-            self.assertRegex(head, r"(?m)^products: (portable \(\w+\)|OpenBLAS, kernels for \w+|BLAS of Kokkos Kernels)$")
+            self.assertRegex(head,
+                             r"(?m)^products: (portable \(\w+\)|OpenBLAS, kernels for \w+|BLAS of Kokkos Kernels)$")
             self.assertRegex(head, "(?m)^precision: " + words)
             self.assertEqual("products: portable" in head, compute == "bf16")
-        text = self.run_trainer("--fresh", "--set", "model.window_start=8", "--set", "model.window_steps=4", "--set", "campaign.max_steps=6")
+        text = self.run_trainer("--fresh", "--set", "model.window_start=8", "--set", "model.window_steps=4", "--set",
+                                "campaign.max_steps=6")
         self.assertRegex(text, r"(?m)^attention: portable \(\w+\), key spans, heads of 8$")
 
 

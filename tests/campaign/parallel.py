@@ -41,9 +41,13 @@ class Divided(Campaign):
             with open(self.file(f"data/{name}.jsonl"), "w") as f:
                 for _ in range(n):
                     question = rng.choice(("alpha", "left", "day")) + "?" * rng.randint(0, 12)
-                    f.write(json.dumps({"messages": [{"role": "user", "content": question},
-                                                     {"role": "assistant", "content": question[::-1]}]}) + "\n")
-        return ("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "model.context=48")
+                    f.write(
+                        json.dumps({
+                            "messages": [{"role": "user", "content": question},
+                                         {"role": "assistant", "content": question[::-1]}]
+                        }) + "\n")
+        return ("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'",
+                "model.context=48")
 
     def hierarchical(self):
         """Settings of HDP on problems, which it writes."""
@@ -60,7 +64,6 @@ class Divided(Campaign):
 
 class Compared(Divided):
     """Losses and gradient norms are those of one rank, up to the rounding of float32."""
-
     def check(self, model, layouts=LAYOUTS, bar=1e-5, code=0):
         for name in os.listdir(self.path):
             if name == "one" or name.startswith("tensor"):
@@ -68,8 +71,8 @@ class Compared(Divided):
         self.run_trainer("--set", "output.directory=one", *sets(*model), code=code)
         for tensor, pipeline, ranks, settings in layouts:
             name = f"tensor{tensor}_pipeline{pipeline}_of{ranks}" + re.sub(r"\W+", "_", "".join(settings))
-            self.run_trainer("--set", f"output.directory={name}", *sets(*model), *layout(tensor, pipeline, *settings), ranks=ranks,
-                             code=code)
+            self.run_trainer("--set", f"output.directory={name}", *sets(*model), *layout(tensor, pipeline, *settings),
+                             ranks=ranks, code=code)
             self.compare("one", name, bar, self.KEYS)
 
 
@@ -108,18 +111,23 @@ class Layouts(Compared):
         self.check(experts, LAYOUTS[1:2] + LAYOUTS[4:])
         self.check(experts + ("model.router_loss=0",), LAYOUTS[2:4])
 
-    def test_supervised(self):  # several conversations per row, so that positions and pattern change with each micro-batch
+    def test_supervised(
+            self):  # several conversations per row, so that positions and pattern change with each micro-batch
         self.check(self.conversations(), LAYOUTS[1:])
 
     def test_refinement(self):
-        model = ("objective.kind='refinement'", "objective.supervision_steps=3", "objective.reward=4", "model.inner_steps=1")
+        model = ("objective.kind='refinement'", "objective.supervision_steps=3", "objective.reward=4",
+                 "model.inner_steps=1")
         for kind, options in (("stack", ()), ("block", ("model.recursion='block'", "objective.detach_from=1"))):
             with self.subTest(kind):
-                self.check(model + options, ((2, 1, 2, ()), (2, 1, 4, ())), 1e-4, code=77)  # no verdict is good after 40 steps
+                self.check(model + options, ((2, 1, 2, ()), (2, 1, 4, ())), 1e-4,
+                           code=77)  # no verdict is good after 40 steps
 
     def test_block_diffusion(self):
         self.check(self.hierarchical(), LAYOUTS[1:])
-        solved = [self.steps(name, "val/well_formed") for name in ("one", "tensor4_pipeline1_of4", "tensor2_pipeline2_of4")]
+        solved = [
+            self.steps(name, "val/well_formed") for name in ("one", "tensor4_pipeline1_of4", "tensor2_pipeline2_of4")
+        ]
         self.assertEqual(solved[0], solved[1])
         self.assertEqual(solved[0], solved[2])
 
@@ -136,8 +144,8 @@ class Eight(Compared):
         self.check(self.HEADS + ("model.layers=4", *UNTIED), self.TENSOR)
 
     def test_refinement(self):
-        self.check(("objective.kind='refinement'", "objective.supervision_steps=3", "model.inner_steps=1", "batch.per_rank=1",
-                    *MUON[1::2]), self.DATA[:1], 1e-4, code=77)
+        self.check(("objective.kind='refinement'", "objective.supervision_steps=3", "model.inner_steps=1",
+                    "batch.per_rank=1", *MUON[1::2]), self.DATA[:1], 1e-4, code=77)
 
     def test_block_diffusion(self):
         self.check(self.hierarchical() + ("batch.per_rank=1",), self.DATA[:1])
@@ -156,16 +164,16 @@ class Eight(Compared):
 
 class Texts(Divided):
     """Greedy text of a model is the same on all layouts, and so are samples, whatever layout the model was saved on."""
-
     def check(self, model, saved_on):
         tensor, pipeline, ranks, settings = saved_on
-        self.train("run", *sets(*model, "generation.samples=2", "generation.max_tokens=8"), *layout(tensor, pipeline, *settings),
-                   ranks=ranks)
+        self.train("run", *sets(*model, "generation.samples=2", "generation.max_tokens=8"),
+                   *layout(tensor, pipeline, *settings), ranks=ranks)
         for choice in (GREEDY, GREEDY[:1] + GREEDY[2:]):
             one = self.written("run", *sets(*model, *choice))
             self.assertEqual(len(one), 3)
             for tensor, pipeline, ranks, settings in LAYOUTS:
-                self.assertEqual(one, self.written("run", *sets(*model, *choice), *layout(tensor, pipeline, *settings), ranks=ranks))
+                self.assertEqual(
+                    one, self.written("run", *sets(*model, *choice), *layout(tensor, pipeline, *settings), ranks=ranks))
 
     def test_saved_by_one(self):
         self.check((), (1, 1, 1, ()))
@@ -193,7 +201,6 @@ class Texts(Divided):
 
 class Reload(Divided):
     """A checkpoint holds the whole model, and a run resumes from it on another layout."""
-
     def check(self, before, after, *model):
         self.train("one", *sets(*model))
         name = "parts"
@@ -219,13 +226,16 @@ class Reload(Divided):
         self.train("run", *sets(*UNTIED), *layout(2, 2), ranks=4)
         self.train("run", *sets(*UNTIED), "--export", "hf")
         for tensor, pipeline, ranks, _ in ((1, 1, 1, ()),) + LAYOUTS:
-            text = self.run_trainer(*sets(*UNTIED, "campaign.task='evaluate'", "model.load='hf'"), *layout(tensor, pipeline), ranks=ranks)
+            text = self.run_trainer(*sets(*UNTIED, "campaign.task='evaluate'", "model.load='hf'"),
+                                    *layout(tensor, pipeline), ranks=ranks)
             self.assertIn(f"validation loss {self.steps('run', 'val/loss')[40]:.4f}", text)
 
     def test_another_model_is_refused_by_all_stages(self):
         self.train("run")
-        for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
-            text = self.run_trainer(*sets(f"model.layers={layers}", "campaign.task='evaluate'"), *layout(2, 1), ranks=2, code=1)
+        for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3,
+                                                                                  "/model/layers/2/[^ ]+ is missing")):
+            text = self.run_trainer(*sets(f"model.layers={layers}", "campaign.task='evaluate'"), *layout(2, 1), ranks=2,
+                                    code=1)
             self.assertRegex(text, f"contains another model: {words}")
         text = self.run_trainer(*sets("model.layers=3", "campaign.task='evaluate'"), *layout(1, 2), ranks=2, code=1)
         self.assertRegex(text, "contains another model: /model/layers/2/[^ ]+ is missing")
@@ -233,7 +243,6 @@ class Reload(Divided):
 
 class Plans(Divided):
     """Impossible layouts are refused in one message; the plan of a layout is what its run takes."""
-
     def refused(self, ranks, *words, options):
         text = self.run_trainer(*options, ranks=ranks, code=1)
         for word in words:
@@ -241,15 +250,19 @@ class Plans(Divided):
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
 
     def test_refusals(self):
-        self.refused(3, "tensor = 3: &model heads = 4", "kv_heads = 2", "set tensor to one of 1, 2, 4", options=layout(3, 1))
-        self.refused(2, "ffn_hidden = 63 is not a multiple of it (nearest: 62 or 64)", options=layout(2, 1, "model.ffn_hidden=63"))
-        self.refused(2, "vocabulary = 273 is not a multiple of it (nearest: 272 or 274)", options=layout(2, 1, "model.vocabulary=273"))
-        self.refused(3, "pipeline = 3 is more than the model's 2 layers; set pipeline = 2 or less", options=layout(1, 3))
+        self.refused(3, "tensor = 3: &model heads = 4", "kv_heads = 2", "set tensor to one of 1, 2, 4",
+                     options=layout(3, 1))
+        self.refused(2, "ffn_hidden = 63 is not a multiple of it (nearest: 62 or 64)",
+                     options=layout(2, 1, "model.ffn_hidden=63"))
+        self.refused(2, "vocabulary = 273 is not a multiple of it (nearest: 272 or 274)",
+                     options=layout(2, 1, "model.vocabulary=273"))
+        self.refused(3, "pipeline = 3 is more than the model's 2 layers; set pipeline = 2 or less",
+                     options=layout(1, 3))
         self.refused(3, "start 2 or 4 ranks", options=layout(2, 1))
         self.refused(4, "1 x 2 x 1 = 2, but the job has 4 ranks", "data = 2", options=layout(2, 1, "parallel.data=1"))
         self.refused(2, "Muon needs whole ones", options=MUON + layout(2, 1))
-        self.refused(2, "passes over all layers several times",
-                     options=layout(1, 2, "objective.kind='refinement'", "model.inner_steps=1"))
+        self.refused(2, "passes over all layers several times", options=layout(1, 2, "objective.kind='refinement'",
+                                                                               "model.inner_steps=1"))
 
     def test_plan_equals_run(self):
         options = layout(2, 2) + sets("generation.samples=2")

@@ -26,9 +26,11 @@ class Plans(Campaign):
         self.assertRegex(source, r"^measured by the run in run, \d{4}-\d\d-\d\d$")
         # For another device, number of ranks, batch or precision the rate is not quoted.
         for device in ("h200", "h100", "a100"):
-            self.assertRegex(self.rate(self.run_trainer("--dry-run", "--device", device))[1],
-                             f"^estimated, typical of fp32 on {device.upper()}; no bound$")
-        for options, ranks in ((("--ranks", "2"), 1), ((), 2), (("--set", "batch.per_rank=4"), 1), (("--set", "precision.compute='bf16'"), 1)):
+            self.assertRegex(
+                self.rate(self.run_trainer("--dry-run", "--device", device))[1],
+                f"^estimated, typical of fp32 on {device.upper()}; no bound$")
+        for options, ranks in ((("--ranks", "2"), 1), ((), 2), (("--set", "batch.per_rank=4"), 1),
+                               (("--set", "precision.compute='bf16'"), 1)):
             source = self.rate(self.run_trainer("--dry-run", *options, ranks=ranks))[1]
             self.assertRegex(source, self.TIMED.format(r"\w+", "(, per rank)?"), options)
 
@@ -38,7 +40,8 @@ class Plans(Campaign):
         self.assertRegex(four, r"plan of 'tiny' on 4 ranks")
         self.assertRegex(four, r"batch +8 = 2 x 4 x 1\n")
         self.assertRegex(one, r"batch +8 = 2 x 1 x 4\n")
-        self.assertIn("3 ranks cannot hold", self.run_trainer("--dry-run", "--ranks", "3", "--set", "parallel.tensor=2", code=1))
+        self.assertIn("3 ranks cannot hold",
+                      self.run_trainer("--dry-run", "--ranks", "3", "--set", "parallel.tensor=2", code=1))
         self.assertIn("add --dry-run", self.run_trainer("--ranks", "4", code=1))
         self.assertIn("start one rank", self.run_trainer("--dry-run", "--ranks", "4", ranks=2, code=1))
         self.assertIn("set 1 or more", self.run_trainer("--dry-run", "--ranks", "-1", code=1))
@@ -46,9 +49,12 @@ class Plans(Campaign):
     def test_nodes_that_are_not_here(self):
         def plan(*options):
             return self.run_trainer("--dry-run", "--device", "h100", "--ranks", "4", *options)
+
         self.assertNotIn("nodes", plan())
         two = plan("--ranks-per-node", "2")
-        self.assertRegex(two, r"\n  nodes +2 of 2 ranks\n +\(400 Gbit/s per rank between them, assumed; --network gives another rate\)\n")
+        self.assertRegex(
+            two,
+            r"\n  nodes +2 of 2 ranks\n +\(400 Gbit/s per rank between them, assumed; --network gives another rate\)\n")
         self.assertIn("assumed between nodes", self.rate(two)[1])
         slow = plan("--ranks-per-node", "2", "--network", "10")
         self.assertIn("(10 Gbit/s per rank between them)", slow)
@@ -62,26 +68,34 @@ class Plans(Campaign):
         def logged():
             with open(self.file("run/log.txt")) as f:
                 return f.read()
+
         self.run_trainer("--resume", "--set", "campaign.max_steps=20")  # a first start, despite --resume
         first = logged()
         self.assertIn("parameter memory", first)
         self.run_trainer("--resume")
         again = logged()[len(first):] if logged().startswith(first) else logged()
         self.assertNotIn("parameter memory", again)
-        self.assertRegex(again, r"plan of 'tiny': [\d.]+ K parameters, [\d.]+ .iB per rank of [\d.]+ GiB free, 8 = 2 x 1 x 4 sequences per step")
+        self.assertRegex(
+            again,
+            r"plan of 'tiny': [\d.]+ K parameters, [\d.]+ .iB per rank of [\d.]+ GiB free, 8 = 2 x 1 x 4 sequences per step"
+        )
         self.assertIn("parameter memory", self.run_trainer("--dry-run"))
 
     def test_samples_fill_their_rows_as_they_do(self):
         with open(self.file("data/problems.jsonl"), "w") as f:
             for i in range(50):
                 f.write(json.dumps({"question": f"{i} and 1", "answer": f"{i}+1={i + 1}\n#### {i + 1}"}) + "\n")
-        options = [part for value in (
-            "objective.kind='block_diffusion'", "data.valid='data/problems.jsonl'", "data.question_tokens=16",
-            "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48") for part in ("--set", value)]
+        options = [
+            part for value in ("objective.kind='block_diffusion'", "data.valid='data/problems.jsonl'",
+                               "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24",
+                               "model.context=48") for part in ("--set", value)
+        ]
         tokens = lambda text: float(re.search(r"\n  tokens +([\d.]+) M\n", text).group(1))
         dry = ("--dry-run", "--device", "h200", *options, "--set", "campaign.max_steps=100000")
-        plans = {name: self.run_trainer(*dry, *more, "--set", f"data.train='data/{name}.jsonl'")
-                 for name, more in (("problems", ()), ("elsewhere", ("--without-data",)))}
+        plans = {
+            name: self.run_trainer(*dry, *more, "--set", f"data.train='data/{name}.jsonl'")
+            for name, more in (("problems", ()), ("elsewhere", ("--without-data",)))
+        }
         self.assertIn("samples of full length assumed", plans["elsewhere"])
         self.assertNotIn("assumed", plans["problems"])
         self.assertAlmostEqual(tokens(plans["elsewhere"]), 0.1 * 8 * 48, delta=0.06)
@@ -108,7 +122,8 @@ class Plans(Campaign):
         with open(self.file("data/short.bin"), "wb") as f:
             f.write(struct.pack("<256i", 20240520, 1, 1000, *([0] * 253)))
         self.refused(r"short.bin: truncated: its header counts 1000 tokens", *sets("data.train=data/short.bin"))
-        self.refused(r"token \d+ at position .* is outside the vocabulary of 64", *sets("model.vocabulary=64", "data.tokenizer=none"))
+        self.refused(r"token \d+ at position .* is outside the vocabulary of 64",
+                     *sets("model.vocabulary=64", "data.tokenizer=none"))
         self.problems()
         problems = sets("objective.kind=block_diffusion", "data.train=data/train.jsonl", "data.valid=data/test.jsonl",
                         "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48")
@@ -130,12 +145,16 @@ class Plans(Campaign):
     def test_a_preset_of_the_command_line_is_noted(self):
         here = ("--set", "batch.preset=conservative", "--dry-run")
         text = self.run_trainer(*here)
-        self.assertTrue(text.startswith("--set batch.preset=conservative replaces the deck's per_rank = 2 with 64; global = 8 with 256\n"), text)
+        self.assertTrue(
+            text.startswith(
+                "--set batch.preset=conservative replaces the deck's per_rank = 2 with 64; global = 8 with 256\n"),
+            text)
         self.assertRegex(text, r"batch +256 = 64 x 1 x 4\n")
         printed = self.run_trainer(*here, "--print-deck")
         self.assertTrue(printed.startswith("! --set batch.preset=conservative replaces"), printed[:200])
         note = "--set optimizer.lr_rule=table replaces the deck's lr = 0.003 with 3e-04\n"
-        self.run_trainer("--set", "batch.global=128", "--set", "optimizer.lr_rule=table", "--set", "campaign.max_steps=5")
+        self.run_trainer("--set", "batch.global=128", "--set", "optimizer.lr_rule=table", "--set",
+                         "campaign.max_steps=5")
         with open(self.file("run/log.txt")) as f:
             self.assertIn(note, f.read())
 

@@ -7,7 +7,8 @@ import json, os, shutil, signal, subprocess, time
 from stranger import PREPARE, Stranger, sets
 from tiny import TRAINER, limited, main
 
-RENAMED = ("deck.in", "run.json", "samples.txt", "report.html", "rate.json", "loss.svg", "verdict.json", "evaluation.json")
+RENAMED = ("deck.in", "run.json", "samples.txt", "report.html", "rate.json", "loss.svg", "verdict.json",
+           "evaluation.json")
 LINK = "symbolic link"
 OPEN = ("257", "56")  # openat(2) of x86-64 and of aarch64, in /proc/PID/syscall
 
@@ -54,8 +55,9 @@ class Planted(Stranger):
                 self.assertGreater(os.path.getsize(self.file(f"run/{name}")), 0)
 
     def test_what_is_appended_to_is_not_a_link(self):
-        for name, target in (("log.txt", "outside/a"), ("log.txt", "outside/absent"), (".lock", "outside/a"), (".lock", "outside/absent"),
-                             ("metrics.jsonl", "outside/absent"), ("log.txt", "/dev/null")):
+        for name, target in (("log.txt", "outside/a"), ("log.txt", "outside/absent"), (".lock", "outside/a"),
+                             (".lock", "outside/absent"), ("metrics.jsonl", "outside/absent"), ("log.txt",
+                                                                                                "/dev/null")):
             with self.subTest(name, target=target):
                 self.plant(name, target)
                 self.refused(*self.RESUME, naming=f"run/{name}", why=LINK)
@@ -96,9 +98,10 @@ class Planted(Stranger):
     def test_pipes_and_devices(self):
         """Nothing waits for the other end."""
         step = "checkpoints/step_00000006"
-        for name in ("log.txt", "metrics.jsonl", ".lock", *RENAMED, f"{step}/evaluation.json", f"{step}/checkpoint.h5", f"{step}/checkpoint.sum",
-                     "events.out.tfevents.0000000000.tern"):
-            for target in ("pipe", "/dev/zero") if name in ("log.txt", "metrics.jsonl", f"{step}/evaluation.json") else ("pipe",):
+        for name in ("log.txt", "metrics.jsonl", ".lock", *RENAMED, f"{step}/evaluation.json", f"{step}/checkpoint.h5",
+                     f"{step}/checkpoint.sum", "events.out.tfevents.0000000000.tern"):
+            for target in ("pipe", "/dev/zero") if name in ("log.txt", "metrics.jsonl",
+                                                            f"{step}/evaluation.json") else ("pipe",):
                 self.plant(name, target)
                 with self.subTest(name, target=target):
                     code, text = self.attempt(*self.RESUME)
@@ -109,20 +112,24 @@ class Planted(Stranger):
     def test_models(self):
         shutil.copytree(self.file("honest"), self.file("run"))
         self.fine("--export", "hf")
-        for name in ("config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json", "generation_config.json"):
+        for name in ("config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json",
+                     "generation_config.json"):
             shutil.rmtree(self.file("other"), ignore_errors=True)
             shutil.copytree(self.file("hf"), self.file("other"))
             os.remove(self.file(f"other/{name}"))
             os.mkfifo(self.file(f"other/{name}"))
             shutil.rmtree(self.file("new"), ignore_errors=True)
             with self.subTest(name):
-                code, text = self.attempt("--export", "new", *sets("generation.checkpoint='other'", "model.load='other'", "data.tokenizer='other'"))
+                code, text = self.attempt(
+                    "--export", "new",
+                    *sets("generation.checkpoint='other'", "model.load='other'", "data.tokenizer='other'"))
                 self.assertEqual(code, 1, text)
                 self.assertIn(name, text)
         # Files that an export copies are the model's, not others that links name; a cache of the hub has its blobs.
         shutil.rmtree(self.file("other"))
         shutil.copytree(self.file("hf"), self.file("other"))
-        export = ("--export", "new", *sets("generation.checkpoint='other'", "model.load='other'", "data.tokenizer='other'"))
+        export = ("--export", "new",
+                  *sets("generation.checkpoint='other'", "model.load='other'", "data.tokenizer='other'"))
         os.symlink(self.file("outside/a"), self.file("other/LICENSE"))
         self.refused(*export, naming="other/LICENSE", why="out of its folder")
         os.remove(self.file("other/LICENSE"))
@@ -132,7 +139,10 @@ class Planted(Stranger):
         for name in os.listdir(self.file("hub/snapshots/1")):
             os.rename(self.file(f"hub/snapshots/1/{name}"), self.file(f"hub/blobs/{name}"))
             os.symlink(f"../../blobs/{name}", self.file(f"hub/snapshots/1/{name}"))
-        self.fine("--export", "new", *sets("generation.checkpoint='hub/snapshots/1'", "model.load='hub/snapshots/1'", "data.tokenizer='hub/snapshots/1'"))
+        self.fine(
+            "--export", "new",
+            *sets("generation.checkpoint='hub/snapshots/1'", "model.load='hub/snapshots/1'",
+                  "data.tokenizer='hub/snapshots/1'"))
         self.assertTrue(os.path.isfile(self.file("new/config.json")))
 
     def test_a_draft_of_another_stays(self):
@@ -159,14 +169,16 @@ class Planted(Stranger):
         self.assertEqual(sorted(n for n in os.listdir(self.path) if n.startswith(".")), [".o.old"])
         for name in ("s.jsonl", "t.txt"):
             os.mkfifo(self.file(f"pipe_{name}"))
-        self.refused("sentences", "--input", "pipe_s.jsonl", "--output", "p", program=PREPARE, naming="pipe_s.jsonl", why="pipe")
-        self.refused("text", "--input", "pipe_t.txt", "--output", "p", "--tokenizer", "bytes", program=PREPARE, naming="pipe_t.txt")
+        self.refused("sentences", "--input", "pipe_s.jsonl", "--output", "p", program=PREPARE, naming="pipe_s.jsonl",
+                     why="pipe")
+        self.refused("text", "--input", "pipe_t.txt", "--output", "p", "--tokenizer", "bytes", program=PREPARE,
+                     naming="pipe_t.txt")
 
     def test_answers(self):
         self.write("r.txt", "a\nb\n")
         shutil.copytree(self.file("honest"), self.file("model"))
-        answer = sets("campaign.task='generate'", "model.load='model'", "generation.input='r.txt'", "generation.max_tokens=4",
-                      "output.directory='out'")
+        answer = sets("campaign.task='generate'", "model.load='model'", "generation.input='r.txt'",
+                      "generation.max_tokens=4", "output.directory='out'")
         for target in ("outside", "outside/absent"):
             os.mkdir(self.file("out"))
             os.symlink(self.file(target), self.file("out/parts"))
@@ -220,7 +232,8 @@ class Planted(Stranger):
     def test_a_deck_from_standard_input(self):
         with open(self.file("tiny.in")) as f:
             deck = f.read()
-        done = limited.run([TRAINER, "/dev/stdin", "--print-deck"], cwd=self.path, input=deck, text=True, stdout=subprocess.PIPE)
+        done = limited.run([TRAINER, "/dev/stdin", "--print-deck"], cwd=self.path, input=deck, text=True,
+                           stdout=subprocess.PIPE)
         self.assertEqual(done.returncode, 0)
         self.assertIn("name = 'tiny'", done.stdout)
 
@@ -231,10 +244,15 @@ class Planted(Stranger):
             self.assertTrue(os.path.exists(self.file(f"{name}/loss.svg")), name)
         shutil.rmtree(self.file("run"), ignore_errors=True)
         shutil.copytree(self.file("honest"), self.file("run"))
-        odd = {"step": 1, "time": 1.0, "train/loss_'x": 1e308, "val/\x1b]0;x\x07": 1.0, "a\nset output '/tmp/x": 1, "x" * 300: 2, "train/grad_norm": 1e-320}
+        odd = {
+            "step": 1, "time": 1.0, "train/loss_'x": 1e308, "val/\x1b]0;x\x07": 1.0, "a\nset output '/tmp/x": 1,
+            "x" * 300: 2, "train/grad_norm": 1e-320
+        }
         with open(self.file("run/metrics.jsonl"), "a") as f:
             for step in range(1, 4):
-                f.write(json.dumps(dict(odd, step=step, **{"x" * 300: step, "train/loss_'x": 10.0 ** (300 * step % 308)})) + "\n")
+                f.write(
+                    json.dumps(dict(odd, step=step, **{"x" * 300: step, "train/loss_'x": 10.0**(300 * step % 308)})) +
+                    "\n")
         for name in os.listdir(self.file("run")):
             if name.endswith(".svg"):
                 os.remove(self.file(f"run/{name}"))

@@ -12,23 +12,28 @@ SOURCE = os.path.abspath(sys.argv[3])
 SAID = (
     ("input/h100_gpt350m.in", r"planned for one H200: about ([\d,]+) steps, ([\d.]+) billion tokens", "--device h200",
      (("steps", 1), ("tokens", 1e-3))),
-    ("input/h100_gpt350m.in", r"billion tokens \(fp8: ([\d.]+)\)", "--device h200 --set precision.compute=fp8", (("tokens", 1e-3),)),
+    ("input/h100_gpt350m.in", r"billion tokens \(fp8: ([\d.]+)\)", "--device h200 --set precision.compute=fp8",
+     (("tokens", 1e-3),)),
     ("input/h100_gpt350m.in", r"for two ([\d.]+) billion", "--device h200 --ranks 2", (("tokens", 1e-3),)),
     ("input/h100_gpt350m.in", r"for four ([\d.]+), for eight", "--device h200 --ranks 4", (("tokens", 1e-3),)),
     ("input/h100_gpt350m.in", r", for eight ([\d.]+)\.", "--device h200 --ranks 8", (("tokens", 1e-3),)),
-    ("input/h100_gpt350m.in", r"planned ([\d.]+) hours on four H200", "--device h200 --ranks 4 --set campaign.max_steps=7200", (("time", 1 / 60),)),
-    ("input/h100_gpt350m.in", r"four H200, ([\d.]+) on eight", "--device h200 --ranks 8 --set campaign.max_steps=7200", (("time", 1 / 60),)),
+    ("input/h100_gpt350m.in", r"planned ([\d.]+) hours on four H200",
+     "--device h200 --ranks 4 --set campaign.max_steps=7200", (("time", 1 / 60),)),
+    ("input/h100_gpt350m.in", r"four H200, ([\d.]+) on eight", "--device h200 --ranks 8 --set campaign.max_steps=7200",
+     (("time", 1 / 60),)),
     ("input/h100_gpt350m_fast.in", r"plans about ([\d,]+) steps, ([\d.]+) billion tokens on one H200", "--device h200",
      (("steps", 1), ("tokens", 1e-3))),
     ("input/h100_gpt350m_fast.in", r"one H200 at the planned ([\d,]+) tokens/s", "--device h200", (("rate", 1),)),
-    ("input/h100x8_distill_student.in", r"planned for eight ranks: ([\d.]+) GiB per GPU, checkpoints of (\d+) GiB", "--device h200 --ranks 8",
-     (("memory per rank", 1), ("checkpoint", 1))),
-    ("input/h100x8_distill_teacher.in", r"planned with tensor = 4: ([\d.]+) GiB of weights per GPU", "--device h200 --ranks 8 --set parallel.tensor=4",
-     (("parameter memory", 1),)),
+    ("input/h100x8_distill_student.in", r"planned for eight ranks: ([\d.]+) GiB per GPU, checkpoints of (\d+) GiB",
+     "--device h200 --ranks 8", (("memory per rank", 1), ("checkpoint", 1))),
+    ("input/h100x8_distill_teacher.in", r"planned with tensor = 4: ([\d.]+) GiB of weights per GPU",
+     "--device h200 --ranks 8 --set parallel.tensor=4", (("parameter memory", 1),)),
     ("input/gsm8k_plans.in", r"planned: ([\d.]+) GiB of weights per GPU", "--device h200", (("parameter memory", 1),)),
-    ("input/h100x8_trm_fast_guide.in", r"phase one planned for eight H100: ([\d,]+) tokens/s, ([\d.]+) GiB per GPU, (\d+) min", "--device h100 --ranks 8",
+    ("input/h100x8_trm_fast_guide.in",
+     r"phase one planned for eight H100: ([\d,]+) tokens/s, ([\d.]+) GiB per GPU, (\d+) min", "--device h100 --ranks 8",
      (("rate", 1), ("memory per rank", 1), ("time", 1))),
-    ("input/h100x8_trm_extreme_guide.in", r"phase two planned for eight H100: ([\d,]+) tokens/s, ([\d.]+) GiB per GPU, (\d+) min", "--device h100 --ranks 8",
+    ("input/h100x8_trm_extreme_guide.in",
+     r"phase two planned for eight H100: ([\d,]+) tokens/s, ([\d.]+) GiB per GPU, (\d+) min", "--device h100 --ranks 8",
      (("rate", 1), ("memory per rank", 1), ("time", 1))),
 )
 
@@ -54,9 +59,11 @@ class PrintedPlans(unittest.TestCase):
     def check(self, where, said, planned):
         """`said` is `planned`, rounded to the digits it has."""
         digits = said.replace(",", "")
-        unit = 10.0 ** -len(digits.partition(".")[2]) if "." in digits else 10.0 ** (len(digits) - len(digits.rstrip("0")))
-        if planned >= 1000: unit = max(unit, 10.0 ** (len(str(int(planned))) - 4))  # a plan has four digits
-        self.assertLessEqual(abs(float(digits) - planned), 0.51 * unit, f"{where}: {said} is said, {planned:.6g} is planned")
+        unit = 10.0**-len(digits.partition(".")[2]) if "." in digits else 10.0**(len(digits) - len(digits.rstrip("0")))
+        if planned >= 1000:
+            unit = max(unit, 10.0**(len(str(int(planned))) - 4))  # a plan has four digits
+        self.assertLessEqual(abs(float(digits) - planned), 0.51 * unit,
+                             f"{where}: {said} is said, {planned:.6g} is planned")
 
     def test_decks_say_what_is_planned(self):
         for name, said, options, figures in SAID:
@@ -67,13 +74,15 @@ class PrintedPlans(unittest.TestCase):
                 self.assertTrue(found, f"{name} and its page do not say: {said}")
                 plan = self.plan(name, options)
                 for values in found:
-                    for value, (figure, factor) in zip([values] if isinstance(values, str) else values, figures, strict=True):
+                    for value, (figure, factor) in zip([values] if isinstance(values, str) else values, figures,
+                                                       strict=True):
                         self.check(f"{name} {options}: {figure}", value, factor * self.figure(plan, figure))
 
     def test_the_table_of_eight_gpus_is_what_is_planned(self):
         section = text_of("docs/measurements/agreement.md").split("## Eight GPUs: planned")[1].split("\n## ")[0]
         common = re.search(r"^    \./trainer DECK\.in --dry-run --without-data (.*) OPTIONS$", section, re.M).group(1)
-        rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in section.split("\n") if line.startswith("| `")]
+        rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in section.split("\n")
+                if line.startswith("| `")]
         self.assertGreater(len(rows), 10)
         for deck, options, tokens, rate, memory, time in rows:
             with self.subTest(f"{deck} {options}"):

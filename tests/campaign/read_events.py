@@ -16,11 +16,13 @@ for tag in sorted(events.Tags()["histograms"]):
     for histogram in events.Histograms(tag):
         h = histogram.histogram_value
         lefts = [h.min, *h.bucket_limit]
-        print("histogram", tag, histogram.step, [[round(x, 6) for x in bar] for bar in zip(lefts, h.bucket_limit, h.bucket)])
+        print("histogram", tag, histogram.step,
+              [[round(x, 6) for x in bar] for bar in zip(lefts, h.bucket_limit, h.bucket)])
 for tag in sorted(events.Tags()["tensors"]):
     plugin = events.SummaryMetadata(tag).plugin_data.plugin_name
     if plugin == "hparams":
-        settings = metadata.parse_session_start_info_plugin_data(events.SummaryMetadata(tag).plugin_data.content).hparams
+        settings = metadata.parse_session_start_info_plugin_data(
+            events.SummaryMetadata(tag).plugin_data.content).hparams
         for name in settings:
             value = getattr(settings[name], settings[name].WhichOneof("kind"))
             print("hparam", name, type(value).__name__, value)

@@ -6,10 +6,10 @@ import re, signal
 
 from tiny import MUON, Campaign, main
 
-CONNECTED = ("--set", "model.layers=4", "--set", "model.skip_connections=T", "--set", "model.input_shortcut=T",
-             "--set", "model.value_embeddings=1", "--set", "model.tie_embeddings=F", "--set", "model.qk_norm=T")
-GROWING = ("--set", "batch.global=16", "--set", "batch.global_start=4", "--set", "batch.growth_steps=20",
-           "--set", "model.context=96", "--set", "model.window_start=16", "--set", "model.window_steps=20")
+CONNECTED = ("--set", "model.layers=4", "--set", "model.skip_connections=T", "--set", "model.input_shortcut=T", "--set",
+             "model.value_embeddings=1", "--set", "model.tie_embeddings=F", "--set", "model.qk_norm=T")
+GROWING = ("--set", "batch.global=16", "--set", "batch.global_start=4", "--set", "batch.growth_steps=20", "--set",
+           "model.context=96", "--set", "model.window_start=16", "--set", "model.window_steps=20")
 
 
 def growing_rows(step):
@@ -35,7 +35,8 @@ class Connections(Campaign):
 
     def test_recomputation_changes_no_bit(self):
         self.run_trainer(*CONNECTED, *GROWING, "--set", "output.directory=kept")
-        self.run_trainer(*CONNECTED, *GROWING, "--set", "output.directory=again", "--set", "precision.recompute='block'")
+        self.run_trainer(*CONNECTED, *GROWING, "--set", "output.directory=again", "--set",
+                         "precision.recompute='block'")
         self.assertEqual(self.steps("kept"), self.steps("again"))
 
     def test_refusals(self):

@@ -9,7 +9,6 @@ from tiny import EXPERTS, MUON, Campaign, main, write_shard
 
 class Ranks(Campaign):
     """The result of a step does not depend on how ranks are laid out."""
-
     def test_one_two_and_four_ranks_agree(self):
         self.deck(100)
         self.run_trainer("--set", "output.directory=one")
@@ -24,7 +23,8 @@ class Ranks(Campaign):
         self.run_trainer(*MUON, "--set", "output.directory=one")
         for ranks, shard in ((2, "none"), (2, "optimizer"), (4, "none"), (4, "optimizer")):
             name = f"ranks{ranks}_{shard}"
-            self.run_trainer(*MUON, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
+            self.run_trainer(*MUON, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'",
+                             ranks=ranks)
             self.compare("one", name, 1e-4)
 
     def test_experts_on_one_and_two_ranks_agree(self):
@@ -32,8 +32,8 @@ class Ranks(Campaign):
             self.run_trainer(*EXPERTS, *muon, "--set", f"output.directory=one{len(muon)}")
             for shard in ("none", "optimizer"):
                 name = f"ranks2_{shard}{len(muon)}"
-                self.run_trainer(*EXPERTS, *muon, "--set", f"output.directory={name}",
-                                 "--set", f"parallel.shard='{shard}'", ranks=2)
+                self.run_trainer(*EXPERTS, *muon, "--set", f"output.directory={name}", "--set",
+                                 f"parallel.shard='{shard}'", ranks=2)
                 self.compare(f"one{len(muon)}", name, 1e-4, ("train/loss", "val/loss", "train/router_loss"))
 
     def test_experts_divided_over_ranks_agree(self):
@@ -41,9 +41,11 @@ class Ranks(Campaign):
         self.run_trainer(*EXPERTS, "--set", "output.directory=one")
         self.run_trainer(*even, "--set", "output.directory=even")
         balance = ("train/router_loss",)
-        for reference, options, layout, value, keys in (("one", EXPERTS, "tensor", "2", balance), ("one", EXPERTS, "shard", "'full'", balance),
+        for reference, options, layout, value, keys in (("one", EXPERTS, "tensor", "2",
+                                                         balance), ("one", EXPERTS, "shard", "'full'", balance),
                                                         ("even", even, "pipeline", "2", ())):
-            self.run_trainer(*options, "--set", f"output.directory={layout}", "--set", f"parallel.{layout}={value}", ranks=2)
+            self.run_trainer(*options, "--set", f"output.directory={layout}", "--set", f"parallel.{layout}={value}",
+                             ranks=2)
             self.compare(reference, layout, 1e-4, ("train/loss", "val/loss") + keys)
 
     def test_muon_resumed_from_four_ranks_on_two(self):
@@ -71,7 +73,6 @@ class Ranks(Campaign):
 
 class Resume(Campaign):
     """A stopped and resumed run repeats the uninterrupted one, bit for bit."""
-
     def check(self, *options, ranks=1):
         self.deck(500)
         self.run_trainer("--set", "output.directory=whole", *options, ranks=ranks)
@@ -123,8 +124,9 @@ class Resume(Campaign):
         self.run_trainer("--set", "campaign.max_steps=20")
         text = self.run_trainer("--resume")
         self.assertIn("resumed with another deck than the checkpoint's:\ncampaign.max_steps = 40, not 20\n", text)
-        jump = re.search(r"\nthe learning rate jumps up from 0\.00e\+00 at step 20 to (\S+) at step 21: schedule = 'cosine' runs over "
-                         r"max_steps = 40 now, not max_steps = 20\n", text)
+        jump = re.search(
+            r"\nthe learning rate jumps up from 0\.00e\+00 at step 20 to (\S+) at step 21: schedule = 'cosine' runs over "
+            r"max_steps = 40 now, not max_steps = 20\n", text)
         self.assertIsNotNone(jump, text)
         self.assertEqual(jump.group(1), f"{self.steps('run', 'train/lr')[21]:.2e}")
 
@@ -133,8 +135,9 @@ class Resume(Campaign):
         before = self.metrics()
         for steps in (30, 40):
             text = self.run_trainer("--resume", "--set", f"campaign.max_steps={steps}")
-            self.assertIn(f"nothing was done: the run is at step 40 already, and campaign.max_steps = {steps}; set campaign.max_steps "
-                          "above 40 to train on\n", text)
+            self.assertIn(
+                f"nothing was done: the run is at step 40 already, and campaign.max_steps = {steps}; set campaign.max_steps "
+                "above 40 to train on\n", text)
             self.assertNotIn("finished at step", text)
         self.assertEqual(self.metrics(), before)
 
@@ -187,6 +190,7 @@ class Refusals(Campaign):
         def meta(**values):
             with open(self.file("data/meta.json"), "w") as f:
                 json.dump(dict(tokenizer="data/corpus", vocabulary=272, end_of_text=271, **values), f)
+
         meta()
         words = ("data/meta.json", "'data/corpus' (272 tokens)", "tokenizer = 'bytes' (257 tokens)")
         self.refused(*words)
@@ -211,21 +215,25 @@ class Refusals(Campaign):
 
     def test_a_checkpoint_of_another_model(self):
         self.run_trainer()
-        evaluate, new = ("--set", "campaign.task='evaluate'"), ("--set", "model.load='run'", "--set", "output.directory=new")
-        for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
+        evaluate, new = ("--set", "campaign.task='evaluate'"), ("--set", "model.load='run'", "--set",
+                                                                "output.directory=new")
+        for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3,
+                                                                                  "/model/layers/2/[^ ]+ is missing")):
             for task in (evaluate, new):
                 text = self.run_trainer("--set", f"model.layers={layers}", *task, code=1)
                 self.assertRegex(text, rf"run/\S+ contains another model: {words}")
         # Other models of the same shapes.
-        for name, was, now in (("heads", "4", "2"), ("rope_base", "10000.0", "500.0"), ("logit_cap", "0.0", "30.0"), ("norm_eps", "1e-05", "0.001"),
-                               ("layers", "2", "3")):
-            shaped = ("--set", "model.head_dim=8", "--set", f"model.{name}={now}") if name == "heads" else ("--set", f"model.{name}={now}")
+        for name, was, now in (("heads", "4", "2"), ("rope_base", "10000.0", "500.0"), ("logit_cap", "0.0", "30.0"),
+                               ("norm_eps", "1e-05", "0.001"), ("layers", "2", "3")):
+            shaped = ("--set", "model.head_dim=8", "--set",
+                      f"model.{name}={now}") if name == "heads" else ("--set", f"model.{name}={now}")
             for task in (("--resume",),) if name in ("layers", "heads") else (("--resume",), evaluate, new):
                 self.assertIn(f"model.{name} = {now}, not {was}", self.run_trainer(*shaped, *task, code=1))
 
     def test_what_else_a_resumed_run_does_differently_is_said(self):
         self.run_trainer()
-        text = self.run_trainer("--resume", "--set", "campaign.seed=3", "--set", "batch.global=4", "--set", "campaign.max_steps=42")
+        text = self.run_trainer("--resume", "--set", "campaign.seed=3", "--set", "batch.global=4", "--set",
+                                "campaign.max_steps=42")
         self.assertIn("campaign.seed = 3, not 1337", text)
         self.assertIn("batch.global = 4, not 8", text)
         self.assertIn("campaign.max_steps = 42, not 40", text)
@@ -277,17 +285,21 @@ class Tasks(Campaign):
         fp8, said = ("--set", "precision.compute='fp8'"), "computed in bf16 instead of fp8: "
         self.assertNotIn(said, run("fp8", *fp8))
         self.assertIn(said + "experts and their router\n", run("experts", *fp8, *EXPERTS))
-        self.assertIn(said + "linear layers of 72 x 32, not multiples of 16\n", run("width", *fp8, "--set", "model.ffn_hidden=72"))
-        self.assertIn(said + "the head's gradients, 32 x 300, not multiples of 16\n", run("words", *fp8, "--set", "model.vocabulary=300"))
+        self.assertIn(said + "linear layers of 72 x 32, not multiples of 16\n",
+                      run("width", *fp8, "--set", "model.ffn_hidden=72"))
+        self.assertIn(said + "the head's gradients, 32 x 300, not multiples of 16\n",
+                      run("words", *fp8, "--set", "model.vocabulary=300"))
         odd = ("--set", "model.context=12")
-        self.assertIn(said + "all linear layers, since the 24 tokens of a micro-batch are not a multiple of 16\n", run("odd", *fp8, *odd))
+        self.assertIn(said + "all linear layers, since the 24 tokens of a micro-batch are not a multiple of 16\n",
+                      run("odd", *fp8, *odd))
         run("bf16", "--set", "precision.compute='bf16'", *odd)
         self.assertEqual(self.steps("odd"), self.steps("bf16"))
 
     def test_fp8_over_several_micro_batches_resumes_bit_for_bit(self):
         def options(name, compute="fp8"):
-            return ("--set", f"output.directory='{name}'", "--set", f"precision.compute='{compute}'", "--set", "batch.global=12",
-                    "--set", "campaign.max_steps=200")
+            return ("--set", f"output.directory='{name}'", "--set", f"precision.compute='{compute}'", "--set",
+                    "batch.global=12", "--set", "campaign.max_steps=200")
+
         self.run_trainer(*options("whole"))
         self.run_trainer(*options("bf16", "bf16"))
         self.interrupt_after(15, *options("parts"))
@@ -302,11 +314,12 @@ class Tasks(Campaign):
 
     def test_a_run_over_wall_time_ends_its_schedule_with_it(self):
         for hours in (0.002, 0.01, 0.05):  # a busy machine may not do 7 steps in the first
-            timed = ("--set", "campaign.max_steps=0", "--set", f"campaign.max_hours={hours}", "--set", "output.directory='timed'",
-                     "--set", "evaluation.every=0")
+            timed = ("--set", "campaign.max_steps=0", "--set", f"campaign.max_hours={hours}", "--set",
+                     "output.directory='timed'", "--set", "evaluation.every=0")
             self.assertRegex(self.run_trainer(*timed, "--dry-run"), r"steps +(about [\d,]+|unknown)\n")
             code, text = self.interrupt_after(7, *timed, "--fresh")
-            if code == 75: break
+            if code == 75:
+                break
         self.assertEqual(code, 75, text)
         first = self.steps("timed", "train/lr")
         text = self.run_trainer(*timed, "--resume")
@@ -352,12 +365,14 @@ class Tasks(Campaign):
         self.assertEqual(pages[0], pages[1])
         self.assertEqual(first.count("---\nit's"), 2)
         self.run_trainer("--export", "hf")
-        greedy = ("--set", "generation.temperature=0", "--set", "generation.samples=1", "--set", "generation.max_tokens=8", "--prompt", "abc")
+        greedy = ("--set", "generation.temperature=0", "--set", "generation.samples=1", "--set",
+                  "generation.max_tokens=8", "--prompt", "abc")
         ours = self.run_trainer(*greedy)
         again = self.run_trainer(*greedy, "--set", "generation.checkpoint='hf'")
         self.assertEqual(ours.split("---")[1], again.split("---")[1])
         self.assertNotIn("ends here", ours)
-        text = self.run_trainer("--prompt", "abc", "--set", "generation.max_tokens=100", "--set", "generation.samples=1")
+        text = self.run_trainer("--prompt", "abc", "--set", "generation.max_tokens=100", "--set",
+                                "generation.samples=1")
         self.assertRegex(text, r"(?s)---\nabc.{13}\n\(ends here: &model context = 16 is full\)\n---")
 
 

@@ -7,7 +7,8 @@ import os, signal
 from tiny import EXPERTS, Campaign, main
 
 FULL = ("--set", "parallel.shard='full'")
-RECURSIVE = ("--set", "objective.kind='refinement'", "--set", "model.inner_steps=1", "--set", "objective.supervision_steps=2")
+RECURSIVE = ("--set", "objective.kind='refinement'", "--set", "model.inner_steps=1", "--set",
+             "objective.supervision_steps=2")
 
 
 class Full(Campaign):
@@ -35,7 +36,8 @@ class Full(Campaign):
                    "model.attention_bias=.true.", "--set", "model.layers=3", "--set", "model.qk_norm=.true.")
 
     def test_recomputation_average_and_dropout(self):
-        self.check((2,), "--set", "precision.recompute='block'", "--set", "optimizer.ema=0.99", "--set", "model.dropout=0.1")
+        self.check((2,), "--set", "precision.recompute='block'", "--set", "optimizer.ema=0.99", "--set",
+                   "model.dropout=0.1")
 
     def test_recursive_model(self):
         self.check((2,), *RECURSIVE, code=77)  # no verdict is good after 100 steps
@@ -48,7 +50,8 @@ class Full(Campaign):
 
     def test_samples_are_written_while_training(self):
         self.deck(40)
-        options = ("--set", "generation.samples=2", "--set", "generation.max_tokens=6", "--set", "generation.temperature=0")
+        options = ("--set", "generation.samples=2", "--set", "generation.max_tokens=6", "--set",
+                   "generation.temperature=0")
         self.run_trainer(*options, "--set", "output.directory=one")
         self.run_trainer(*options, *FULL, "--set", "output.directory=full", ranks=2)
         pages = [open(self.file(f"{name}/samples.txt"), "rb").read() for name in ("one", "full")]
@@ -69,10 +72,12 @@ class Full(Campaign):
     def test_checkpoints_go_on_in_any_layout(self):
         self.deck(300)
         self.run_trainer("--set", "output.directory=whole")
-        for before, after in (((4, "full"), (1, "none")), ((4, "full"), (2, "full")), ((2, "optimizer"), (4, "full")), ((1, "none"), (2, "full"))):
+        for before, after in (((4, "full"), (1, "none")), ((4, "full"), (2, "full")), ((2, "optimizer"), (4, "full")),
+                              ((1, "none"), (2, "full"))):
             name = f"from{before[0]}{before[1]}_to{after[0]}{after[1]}"
             directory = ("--set", f"output.directory={name}")
-            code, text = self.interrupt_after(15, *directory, "--set", f"parallel.shard='{before[1]}'", ranks=before[0], number=signal.SIGUSR1)
+            code, text = self.interrupt_after(15, *directory, "--set", f"parallel.shard='{before[1]}'", ranks=before[0],
+                                              number=signal.SIGUSR1)
             self.assertEqual(code, 75, text)
             self.run_trainer(*directory, "--set", f"parallel.shard='{after[1]}'", "--resume", ranks=after[0])
             self.compare("whole", name, 1e-5)

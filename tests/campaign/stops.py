@@ -18,7 +18,8 @@ class Stops(Campaign):
         self.assertRegex(text, r"reached validation loss \d+\.\d+ <= 5\.5000 at step 20: .* tokens, \$\d+\.\d\d")
 
     def test_patience(self):
-        text = self.run_trainer("--set", "evaluation.patience=1", "--set", "evaluation.every=5", "--set", "optimizer.lr=1e-30")
+        text = self.run_trainer("--set", "evaluation.patience=1", "--set", "evaluation.every=5", "--set",
+                                "optimizer.lr=1e-30")
         self.assertIn("stopped by patience at step 10", text)
 
     def test_max_hours(self):
@@ -26,22 +27,24 @@ class Stops(Campaign):
         self.assertIn("stopped by max_hours at step 1:", text)
 
     def test_divergence_ends_with_its_own_code_and_the_last_good_checkpoint(self):
-        text = self.run_trainer("--set", "optimizer.lr=1e30", "--set", "optimizer.warmup_steps=0", "--set", "output.skip_limit=3",
-                                "--set", "optimizer.weight_decay=0", code=76)
+        text = self.run_trainer("--set", "optimizer.lr=1e30", "--set", "optimizer.warmup_steps=0", "--set",
+                                "output.skip_limit=3", "--set", "optimizer.weight_decay=0", code=76)
         self.assertIn("3 in a row", text)
         self.assertIn("last good checkpoint", text)
 
     def run_until(self, seconds):
         """Exit code and output in a Slurm job that ends in this many seconds."""
         env = dict(os.environ, OMP_NUM_THREADS="1", SLURM_JOB_END_TIME=str(int(time.time()) + seconds))
-        done = limited.run(self.command("--resume"), cwd=self.path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(self.command("--resume"), cwd=self.path, env=env, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def test_the_end_of_a_slurm_job_is_a_stop(self):
         self.deck(1000000)
         for seconds in (15, 60, 240):  # a busy machine may need the first for the start
             code, text = self.run_until(seconds)
-            if "ask for more time" not in text: break
+            if "ask for more time" not in text:
+                break
         self.assertEqual(code, 75, text)
         self.assertIn("by the end of the job's time: checkpoint written", text)
 
@@ -54,13 +57,13 @@ class Stops(Campaign):
     def test_time_and_cost_count_the_whole_run(self):
         text = self.run_trainer("--set", "cost.dollars_per_gpu_hour=3600", "--set", "evaluation.rows=200")
         lines = self.metrics()
-        self.assertGreater(float(re.search(r"tokens, \$([\d.]+)\n", text).group(1)) + 0.01,
-                           lines[-1]["time"] - lines[0]["time"])  # steps only: a tenth
+        self.assertGreater(
+            float(re.search(r"tokens, \$([\d.]+)\n", text).group(1)) + 0.01,
+            lines[-1]["time"] - lines[0]["time"])  # steps only: a tenth
 
 
 class Signals(Campaign):
     """Reasons to stop other than the last step."""
-
     def start(self, *options, **more):
         env = dict(os.environ, OMP_NUM_THREADS="1")
         return limited.start(self.command(*options), cwd=self.path, env=env, text=True, stdout=subprocess.PIPE,
@@ -78,7 +81,8 @@ class Signals(Campaign):
         child = self.start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         with child.stdout:
             for line in child.stdout:
-                if at_step(1, line): os.kill(child.pid, signal.SIGHUP)
+                if at_step(1, line):
+                    os.kill(child.pid, signal.SIGHUP)
         self.assertEqual(child.wait(), 0)
 
     def test_before_the_first_step(self):
@@ -88,12 +92,14 @@ class Signals(Campaign):
             while child.poll() is None:
                 with open(f"/proc/{child.pid}/status") as f:
                     caught = re.search(r"SigCgt:\s*([0-9a-f]+)", f.read())
-                if caught and int(caught.group(1), 16) >> (signal.SIGTERM - 1) & 1: break
+                if caught and int(caught.group(1), 16) >> (signal.SIGTERM - 1) & 1:
+                    break
             with open(f"/proc/{child.pid}/maps") as f:
                 early = "mca_btl" not in f.read()  # MPI has not started
             child.send_signal(signal.SIGTERM if early else signal.SIGKILL)
             text = child.communicate()[0]
-            if early: break
+            if early:
+                break
         self.assertTrue(early)
         self.assertEqual(child.returncode, 75, text)
         self.assertIn("nothing is lost", text)
@@ -101,10 +107,12 @@ class Signals(Campaign):
 
     def test_other_tasks_leave_signals_to_the_system(self):
         self.run_trainer()
-        child = self.start("--set", "campaign.task='evaluate'", "--set", "evaluation.rows=100000", "--set", "batch.per_rank=1")
+        child = self.start("--set", "campaign.task='evaluate'", "--set", "evaluation.rows=100000", "--set",
+                           "batch.per_rank=1")
         with child.stdout:
             for line in child.stdout:
-                if line.startswith("valid:"): child.send_signal(signal.SIGTERM)
+                if line.startswith("valid:"):
+                    child.send_signal(signal.SIGTERM)
         self.assertIn(child.wait(), (0, -signal.SIGTERM))
 
     def test_the_reader_of_the_output_may_end(self):
@@ -119,7 +127,6 @@ class Signals(Campaign):
 
 class Loss(Campaign):
     """What a run must never lose, or never lose silently."""
-
     def limited(self, bytes_of_a_file):
         """A full disk: files end at this many bytes."""
         return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_of_a_file, bytes_of_a_file))
@@ -161,7 +168,8 @@ class Loss(Campaign):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in child.stdout:
-                if at_step(20, line): break
+                if at_step(20, line):
+                    break
             for option in ("--resume", "--fresh"):
                 text = self.run_trainer(option, code=1)
                 self.assertIn(f"run is in use by process {child.pid} on ", text)

@@ -19,7 +19,6 @@ def nested(levels=100_000, objects=False):
 
 class Stranger(Campaign):
     """The user's own files are in outside/, which no attempt changes."""
-
     def setUp(self):
         super().setUp()
         self.outcomes = {}
@@ -28,8 +27,9 @@ class Stranger(Campaign):
             self.write(f"outside/{name}", f"the user's {name}\n")
 
     def tearDown(self):
-        print(f"{self.id()}: {sum(self.outcomes.values())} cases, exit codes " +
-              ", ".join(f"{code}: {n}" for code, n in sorted(self.outcomes.items())), flush=True)
+        print(
+            f"{self.id()}: {sum(self.outcomes.values())} cases, exit codes " +
+            ", ".join(f"{code}: {n}" for code, n in sorted(self.outcomes.items())), flush=True)
         super().tearDown()
 
     def write(self, name, text):
@@ -48,8 +48,8 @@ class Stranger(Campaign):
         """Exit code and output; the deck is named unless a program is."""
         before = self.outside()
         command = [program, *words] if program else [TRAINER, "tiny.in", *words]
-        done = limited.run(command, cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True, errors="replace",
-                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(command, cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
+                           errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.outcomes[done.returncode] = self.outcomes.get(done.returncode, 0) + 1
         self.assertEqual(self.outside(), before, done.stdout)
         self.assertNotIn("\x1b", done.stdout)

@@ -6,7 +6,10 @@ import json, random, re, signal
 
 from tiny import EXPERTS, Campaign, main, write_shard
 
-WORDS = {"alpha": "omega", "left": "right", "day": "night", "up": "down", "hot": "cold", "yes": "no", "in": "out", "old": "new"}
+WORDS = {
+    "alpha": "omega", "left": "right", "day": "night", "up": "down", "hot": "cold", "yes": "no", "in": "out",
+    "old": "new"
+}
 LONGEST = "x" * 90
 
 
@@ -14,8 +17,8 @@ def sets(*items):
     return tuple(x for item in items for x in ("--set", item))
 
 
-SUPERVISED = sets("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "model.context=48",
-                  "model.qk_norm=T")
+SUPERVISED = sets("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'",
+                  "model.context=48", "model.qk_norm=T")
 EPOCHS = ("--set", "campaign.max_steps=1000", "--set")  # withdraws the deck's own number of steps
 
 
@@ -39,7 +42,10 @@ class Supervised(Campaign):
         with open(self.file(f"data/{name}.jsonl"), "w") as f:
             for question in questions:
                 answer = WORDS.get(question.rstrip("?"), "well")
-                f.write(json.dumps({"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}) + "\n")
+                f.write(
+                    json.dumps({
+                        "messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+                    }) + "\n")
 
     def rows(self, text):
         return int(re.search(r"train: \d+ conversations in (\d+) rows of 48 positions", text).group(1))
@@ -49,10 +55,11 @@ class Supervised(Campaign):
     def test_ranks_and_micro_steps_agree(self):
         self.deck(100)
         self.run_trainer(*SUPERVISED, *sets("output.directory=one"))
-        for name, ranks, *items in (("micro1", 1, "batch.per_rank=1"), ("micro8", 1, "batch.per_rank=8"),
-                                    ("ranks2", 2), ("ranks4", 4), ("ranks2s", 2, "parallel.shard='optimizer'"),
-                                    ("ranks4s", 4, "parallel.shard='optimizer'"), ("ranks4f", 4, "parallel.shard='full'"),
-                                    ("tensor2", 2, "parallel.tensor=2"), ("grid", 4, "parallel.tensor=2", "parallel.pipeline=2")):
+        for name, ranks, *items in (("micro1", 1, "batch.per_rank=1"), ("micro8", 1, "batch.per_rank=8"), ("ranks2", 2),
+                                    ("ranks4", 4), ("ranks2s", 2, "parallel.shard='optimizer'"),
+                                    ("ranks4s", 4, "parallel.shard='optimizer'"),
+                                    ("ranks4f", 4, "parallel.shard='full'"), ("tensor2", 2, "parallel.tensor=2"),
+                                    ("grid", 4, "parallel.tensor=2", "parallel.pipeline=2")):
             self.run_trainer(*SUPERVISED, *sets(f"output.directory={name}", *items), ranks=ranks)
             self.compare("one", name, 1e-4)
             for step, accuracy in self.steps("one", "val/accuracy").items():  # over some hundred tokens
@@ -85,7 +92,8 @@ class Supervised(Campaign):
         rows = self.rows(text)
         steps = -(-3 * rows // 8)
         self.assertNotEqual(3 * rows % 8, 0)  # the last step is filled up
-        per_step = re.search(rf"\nupdates: {steps}, {rows / 8:.1f} per epoch; each of ([\d.]+) samples in 8 rows\n", text)
+        per_step = re.search(rf"\nupdates: {steps}, {rows / 8:.1f} per epoch; each of ([\d.]+) samples in 8 rows\n",
+                             text)
         self.assertAlmostEqual(float(per_step.group(1)), 8 * 200 / rows, delta=0.05)
         self.assertIn(f"; epochs = 3: {steps} steps", text)
         self.assertEqual(sorted(self.steps()), list(range(1, steps + 1)))
@@ -110,37 +118,48 @@ class Supervised(Campaign):
         text = self.run_trainer(*options)
         self.assertRegex(text, r"\n  steps +\d+\n  tokens ")
         text = self.run_trainer(*options, *sets("batch.global=64", "optimizer.warmup_steps=1"))
-        self.assertRegex(text, r"warning: only \d updates \(epochs = 3\) of [\d.]+ samples in 64 rows; models rarely learn anything in fewer than 50: "
-                               r"lower &batch global, or raise &campaign epochs; &batch unit = 'samples' makes")
+        self.assertRegex(
+            text,
+            r"warning: only \d updates \(epochs = 3\) of [\d.]+ samples in 64 rows; models rarely learn anything in fewer than 50: "
+            r"lower &batch global, or raise &campaign epochs; &batch unit = 'samples' makes")
         self.assertNotIn("warning", self.run_trainer(*options, "--set", "campaign.epochs=200"))
         text = self.run_trainer("--dry-run")
-        self.assertIn("warning: only 40 updates (max_steps = 40) of 8 rows; models rarely learn anything in fewer than 50: raise &campaign max_steps\n", text)
+        self.assertIn(
+            "warning: only 40 updates (max_steps = 40) of 8 rows; models rarely learn anything in fewer than 50: raise &campaign max_steps\n",
+            text)
         self.assertNotIn("warning", self.run_trainer("--dry-run", "--set", "campaign.max_steps=50"))
         for ranks in (1, 2):
-            self.assertRegex(self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'"), ranks=ranks, code=1), r"elsewhere.jsonl")
+            self.assertRegex(self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'"), ranks=ranks, code=1),
+                             r"elsewhere.jsonl")
             text = self.run_trainer(*options, "--without-data", ranks=ranks)
             self.assertRegex(text, r"\n  steps +unknown: no data yet\n")
         text = self.run_trainer(*options, "--without-data")
         self.assertRegex(text, r"\n +1(?: +[\d.]+){3} +[\d,.]+ +- +- +-\n")  # no time without steps
 
     def test_a_warmup_longer_than_the_epochs_is_refused(self):
-        text = self.run_trainer(*SUPERVISED, *EPOCHS, "campaign.epochs=1", *sets("optimizer.warmup_steps=500"), ranks=2, code=1)
-        self.assertRegex(text, r"epochs = 1 of \d+ rows, 8 per step.*optimizer.warmup_steps: 500 is more than campaign.max_steps = \d+")
+        text = self.run_trainer(*SUPERVISED, *EPOCHS, "campaign.epochs=1", *sets("optimizer.warmup_steps=500"), ranks=2,
+                                code=1)
+        self.assertRegex(
+            text,
+            r"epochs = 1 of \d+ rows, 8 per step.*optimizer.warmup_steps: 500 is more than campaign.max_steps = \d+")
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
 
     def test_epochs_of_block_diffusion(self):
         with open(self.file("data/problems.jsonl"), "w") as f:
             for i in range(50):
                 f.write(json.dumps({"question": f"{i} and 1", "answer": f"{i}+1={i + 1}\n#### {i + 1}"}) + "\n")
-        text = self.run_trainer(*EPOCHS, "campaign.epochs=2", *sets(
-            "objective.kind='block_diffusion'", "data.train='data/problems.jsonl'", "data.valid='data/problems.jsonl'",
-            "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48"))
+        text = self.run_trainer(
+            *EPOCHS, "campaign.epochs=2",
+            *sets("objective.kind='block_diffusion'", "data.train='data/problems.jsonl'",
+                  "data.valid='data/problems.jsonl'", "data.question_tokens=16", "data.plan_tokens=8",
+                  "data.execution_tokens=24", "model.context=48"))
         rows = int(re.search(r"train: 50 samples in (\d+) rows", text).group(1))
         self.assertEqual(max(self.steps()), -(-2 * rows // 8))
 
     # ---- steps of samples
 
-    SAMPLES = SUPERVISED + sets("batch.unit='samples'", "batch.global=13", "batch.per_rank=1", "optimizer.warmup_steps=1")
+    SAMPLES = SUPERVISED + sets("batch.unit='samples'", "batch.global=13", "batch.per_rank=1",
+                                "optimizer.warmup_steps=1")
 
     def test_steps_of_samples(self):
         options = (*self.SAMPLES, *EPOCHS, "campaign.epochs=4")
@@ -155,8 +174,8 @@ class Supervised(Campaign):
         for step in hashes:
             self.assertEqual(int(hashes[step], 16), sum(map(sample_hash, range(step * 13 * rows // 200))) % 2**64)
         dry = self.run_trainer(*options, "--dry-run")
-        for name, value in (("samples per step", "13"), ("rows per step", f"{13 * rows / 200:.1f}"), ("steps per epoch", "15.4"),
-                            ("steps", str(steps))):
+        for name, value in (("samples per step", "13"), ("rows per step", f"{13 * rows / 200:.1f}"),
+                            ("steps per epoch", "15.4"), ("steps", str(steps))):
             self.assertRegex(dry, rf"\n  {name} +{re.escape(value)}\n")
         # The same steps on any ranks and micro-batches; some ranks have no row in some of them.
         for name, ranks, *items in (("per2", 1, "batch.per_rank=2"), ("ranks2", 2), ("ranks4", 4),
@@ -176,31 +195,40 @@ class Supervised(Campaign):
         self.assertEqual(self.steps(), self.steps("rows"))
 
     def test_steps_of_samples_of_experts_and_block_diffusion(self):
-        for i, options in enumerate((self.SAMPLES + EXPERTS, sets(
-                "objective.kind='block_diffusion'", "data.train='data/train.jsonl'", "data.valid='data/test.jsonl'",
-                "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=48", "model.context=72", "batch.unit='samples'",
-                "batch.global=7", "batch.per_rank=1", "objective.clip_search=F", "optimizer.warmup_steps=1"))):
-            if i == 1: self.problems()
+        for i, options in enumerate(
+            (self.SAMPLES + EXPERTS,
+             sets("objective.kind='block_diffusion'", "data.train='data/train.jsonl'", "data.valid='data/test.jsonl'",
+                  "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=48", "model.context=72",
+                  "batch.unit='samples'", "batch.global=7", "batch.per_rank=1", "objective.clip_search=F",
+                  "optimizer.warmup_steps=1"))):
+            if i == 1:
+                self.problems()
             self.run_trainer(*options, *sets(f"output.directory=one{i}"))
             self.run_trainer(*options, *sets(f"output.directory=four{i}"), ranks=4)
             self.compare(f"one{i}", f"four{i}", 1e-4)
 
     def test_samples_that_ranks_and_rows_do_not_fit(self):
         text = self.run_trainer(*self.SAMPLES, *sets("batch.global=2"), ranks=2, code=1)
-        self.assertRegex(text, r"error: &batch global = 2 samples: a row of the training data holds 3\.\d of them on average, and rows are "
-                               r"never split; set global = 4 or more, or &data packing = .false.")
+        self.assertRegex(
+            text,
+            r"error: &batch global = 2 samples: a row of the training data holds 3\.\d of them on average, and rows are "
+            r"never split; set global = 4 or more, or &data packing = .false.")
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         options = self.SAMPLES + sets("batch.per_rank=4", "campaign.max_steps=60")
         text = self.run_trainer(*options, "--dry-run", ranks=2)
-        found = re.search(r"warning: 13 samples in 4\.\d rows per step fill 5\d% of the micro-batches of 2 data ranks x per_rank = 4: set "
-                          r"&batch global = (\d+), lower", text)
-        self.assertNotIn("warning", self.run_trainer(*options, *sets(f"batch.global={found.group(1)}"), "--dry-run", ranks=2))
-        self.assertIn("elsewhere.jsonl", self.run_trainer(*self.SAMPLES, *sets("data.train='elsewhere.jsonl'"), "--dry-run", code=1))
+        found = re.search(
+            r"warning: 13 samples in 4\.\d rows per step fill 5\d% of the micro-batches of 2 data ranks x per_rank = 4: set "
+            r"&batch global = (\d+), lower", text)
+        self.assertNotIn("warning",
+                         self.run_trainer(*options, *sets(f"batch.global={found.group(1)}"), "--dry-run", ranks=2))
+        self.assertIn("elsewhere.jsonl",
+                      self.run_trainer(*self.SAMPLES, *sets("data.train='elsewhere.jsonl'"), "--dry-run", code=1))
         text = self.run_trainer(*self.SAMPLES, "--dry-run", "--without-data")
         self.assertRegex(text, r"\n  rows per step +unknown: no data yet\n")
         text = self.run_trainer(*sets("batch.unit='samples'"), code=1)
-        self.assertIn("batch.unit: 'samples' counts problems or conversations (.json, .jsonl), which token shards do not have; "
-                      "set unit = 'rows'", text)
+        self.assertIn(
+            "batch.unit: 'samples' counts problems or conversations (.json, .jsonl), which token shards do not have; "
+            "set unit = 'rows'", text)
         text = self.run_trainer(*self.SAMPLES, "--show-batch")
         self.assertIn("first micro-batch of rank 0 of 1: 1 rows", text)
 
@@ -211,8 +239,10 @@ class Supervised(Campaign):
         self.write("train", ["up?", "down" + "?" * 20, LONGEST, "in", LONGEST + "y"])
         few = SUPERVISED + sets("data.packing=F")
         text = self.run_trainer(*few)
-        self.assertRegex(text, r"train: 5 conversations in 3 rows of 48 positions, \d+\.\d% filled; 3 of 5 answers learned, \d+\.\d% of the tokens; "
-                               r"2 too long \(the longest has 97 tokens\), 0 of them cut, 2 left out\n")
+        self.assertRegex(
+            text,
+            r"train: 5 conversations in 3 rows of 48 positions, \d+\.\d% filled; 3 of 5 answers learned, \d+\.\d% of the tokens; "
+            r"2 too long \(the longest has 97 tokens\), 0 of them cut, 2 left out\n")
         text = self.run_trainer(*few, *sets("data.too_long='cut'", "output.directory=cut"))
         self.assertRegex(text, r"in 3 rows .* 2 of them cut, 0 left out; 2 left out with nothing to learn\n")
         text = self.run_trainer(*SUPERVISED, *sets("output.directory=packed"))
@@ -226,21 +256,28 @@ class Supervised(Campaign):
         printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
         for b in range(256):
             vocabulary[chr(b) if b in printable else chr(next(rest))] = b
-        added = [{"id": 256 + i, "content": name, "special": True} for i, name in enumerate(("<|im_start|>", "<|im_end|>", "<|endoftext|>"))]
+        added = [{"id": 256 + i, "content": name, "special": True}
+                 for i, name in enumerate(("<|im_start|>", "<|im_end|>", "<|endoftext|>"))]
         with open(self.file("data/tokenizer.json"), "w") as f:
-            json.dump({"added_tokens": added, "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
-                       "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}}, f)
-        turns = [{"role": "user", "content": "up"}, {"role": "assistant", "content": "down"}, {"role": "user", "content": "in"},
-                 {"role": "assistant", "content": "out"}]
+            json.dump(
+                {
+                    "added_tokens": added, "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+                    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}
+                }, f)
+        turns = [{"role": "user", "content": "up"}, {"role": "assistant", "content": "down"},
+                 {"role": "user", "content": "in"}, {"role": "assistant", "content": "out"}]
+
         def conversations(weight):
             with open(self.file("data/two.jsonl"), "w") as f:
                 for _ in range(20):
                     turns[1]["weight"] = weight
                     f.write(json.dumps({"messages": turns}) + "\n")
-        options = (*SUPERVISED, *sets("model.context=192", "data.tokenizer='data/tokenizer.json'", "data.train='data/two.jsonl'",
-                                      "data.valid='data/two.jsonl'"), "--show-batch")
-        for weight, template, learned, words in ((1, "chatml", 40, ["down", "out"]), (0, "chatml", 20, ["out"]), (1, "plain", 40, ["down", "out"]),
-                                                 (0, "plain", 20, ["out"]), (1, "qwen3", 20, ["out"])):
+
+        options = (*SUPERVISED, *sets("model.context=192", "data.tokenizer='data/tokenizer.json'",
+                                      "data.train='data/two.jsonl'", "data.valid='data/two.jsonl'"), "--show-batch")
+        for weight, template, learned, words in ((1, "chatml", 40, ["down", "out"]), (0, "chatml", 20, ["out"]),
+                                                 (1, "plain", 40, ["down", "out"]), (0, "plain", 20, ["out"]),
+                                                 (1, "qwen3", 20, ["out"])):
             conversations(weight)
             text = self.run_trainer(*options, *sets(f"data.chat_template='{template}'"))
             self.assertRegex(text, rf"filled; {learned} of 40 answers learned, \d+\.\d% of the tokens")
@@ -254,8 +291,10 @@ class Supervised(Campaign):
     def test_refusals(self):
         for name, line, words in (("a", '{"messages": [{"role": "user", "content": "up"}]}', "data/a.jsonl:1"),
                                   ("b", '{"question": "up"}', "data/b.jsonl:1")):
-            with open(self.file(f"data/{name}.jsonl"), "w") as f: f.write(line + "\n")
-            text = self.run_trainer(*SUPERVISED, *sets(f"data.train='data/{name}.jsonl'", f"output.directory={name}"), ranks=2, code=1)
+            with open(self.file(f"data/{name}.jsonl"), "w") as f:
+                f.write(line + "\n")
+            text = self.run_trainer(*SUPERVISED, *sets(f"data.train='data/{name}.jsonl'", f"output.directory={name}"),
+                                    ranks=2, code=1)
             self.assertIn(words, text)
             self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         self.write("train", [LONGEST])
@@ -277,12 +316,14 @@ class Supervised(Campaign):
                     text_so_far = chats.setdefault(chat, {"user": "", "assistant": "", "count": 0})
                     self.assertEqual(int(place), text_so_far["count"])
                     text_so_far["count"] += 1
-                    if int(token) < 256: self.assertEqual(json.loads(piece), chr(int(token)))
+                    if int(token) < 256:
+                        self.assertEqual(json.loads(piece), chr(int(token)))
                     text_so_far[role] += json.loads(piece)
                 self.assertGreater(len(chats), 1)
                 for chat in chats.values():
                     self.assertEqual(chat["assistant"], WORDS[chat["user"].rstrip("?\n")] + "<|endoftext|>")
-                if len(lines) < 48: self.assertIn(f"{len(lines)} to 47: padding", row)
+                if len(lines) < 48:
+                    self.assertIn(f"{len(lines)} to 47: padding", row)
         text = self.run_trainer("--show-batch", code=1)
         self.assertIn("--show-batch shows conversations", text)
 

@@ -24,8 +24,8 @@ DECK = """
 
 MUON = ("--set", "optimizer.kind='muon'", "--set", "optimizer.matrix_lr=2e-2", "--set", "optimizer.embed_lr=1e-2")
 
-EXPERTS = ("--set", "model.experts=4", "--set", "model.experts_per_token=2", "--set", "model.expert_hidden=32",
-           "--set", "model.router_loss=0.02")
+EXPERTS = ("--set", "model.experts=4", "--set", "model.experts_per_token=2", "--set", "model.expert_hidden=32", "--set",
+           "model.router_loss=0.02")
 
 
 def write_shard(path, tokens):
@@ -66,7 +66,10 @@ class Campaign(unittest.TestCase):
                     f.write(json.dumps({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"}) + "\n")
 
     def command(self, *options, ranks=1):
-        start = [] if ranks == 1 else [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+        start = [] if ranks == 1 else [
+            MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n",
+            str(ranks)
+        ]
         return start + [TRAINER, "tiny.in", *options]
 
     def run_trainer(self, *options, ranks=1, code=0):

@@ -28,7 +28,8 @@ class Waiting(Campaign):
         self.assertEqual(last, "3000")
 
     def test_the_users_choice_stands(self):
-        for name, value in (("OMP_WAIT_POLICY", "active"), ("OMP_WAIT_POLICY", "passive"), ("GOMP_SPINCOUNT", "77"), ("KMP_BLOCKTIME", "5")):
+        for name, value in (("OMP_WAIT_POLICY", "active"), ("OMP_WAIT_POLICY", "passive"), ("GOMP_SPINCOUNT", "77"),
+                            ("KMP_BLOCKTIME", "5")):
             text = self.start("--set", "campaign.max_steps=5", "--fresh", **{name: value})
             self.assertEqual(len(self.spin_counts(text)), 1, text)
             self.assertIn(f"OpenMP waits: {name}={value}", text)
@@ -41,7 +42,8 @@ class Waiting(Campaign):
     def test_arguments_and_ranks_survive(self):
         """Every rank re-executes once, before MPI; its arguments arrive unchanged."""
         name = "it''s  a  name"
-        text = self.start("--set", "campaign.max_steps=5", "--set", f"campaign.name='{name}'", "--set", "output.directory='a  b'", ranks=2)
+        text = self.start("--set", "campaign.max_steps=5", "--set", f"campaign.name='{name}'", "--set",
+                          "output.directory='a  b'", ranks=2)
         self.assertEqual(len(self.spin_counts(text)), 4, text)
         self.assertIn("OpenMP waits: spin 3000 times, then sleep", text)
         self.assertTrue(os.path.exists(self.file("a  b/metrics.jsonl")))
@@ -52,12 +54,14 @@ class Waiting(Campaign):
         with open(self.file("run/log.txt")) as f:
             head = f.read().split("\n")[:3]
         self.assertRegex(head[0], r"^tern \d+\.\d+\.\d+ \([0-9a-f]{7,}(-dirty)?\): train 'tiny'$")
-        self.assertRegex(head[1], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, " + re.escape(os.uname().nodename)
-                         + r": 2 ranks x 2 threads, OpenMP on .+$")
+        self.assertRegex(
+            head[1], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, " + re.escape(os.uname().nodename) +
+            r": 2 ranks x 2 threads, OpenMP on .+$")
         self.assertEqual(head[2], "OpenMP waits: spin 3000 times, then sleep")
         with open(self.file("run/run.json")) as f:
             record = json.load(f)
-        self.assertEqual((record["ranks"], record["threads"], record["host"], record["exit_code"]), (2, 2, os.uname().nodename, 0))
+        self.assertEqual((record["ranks"], record["threads"], record["host"], record["exit_code"]),
+                         (2, 2, os.uname().nodename, 0))
         with open(self.file("run/report.html")) as f:
             page = f.read()
         self.assertIn("<tr><th>Status<td>finished, " + record["ended"], page)

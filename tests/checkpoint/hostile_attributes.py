@@ -7,6 +7,7 @@ from h5py import h5a, h5s, h5t
 
 from hostile_cases import PLAIN, case
 
+
 def stored_as(h, name, space, kind, data=None):
     """Replaces an attribute by one of any space and type."""
     if name in h.attrs:
@@ -56,11 +57,14 @@ for attr in NAMES:
         stored_as(h, attr, h5s.create(h5s.NULL), h5t.STD_I64LE)
 
     for kind, stored in (("compound", PAIR), ("opaque", OPAQUE), ("ragged", RAGGED)):
+
         @case(f"{attr}_{kind}", "refused", expected)
         def _(h, folder):
             stored_as(h, attr, h5s.create(h5s.SCALAR), stored)
 
+
 for attr in ("step", "tokens", "version"):
+
     @case(f"{attr}_text", "refused", f"the attribute '{attr}' is not an integer")
     def _(h, folder):
         h.attrs[attr] = "10"
@@ -69,7 +73,9 @@ for attr in ("step", "tokens", "version"):
     def _(h, folder):
         h.attrs[attr] = 10.0
 
+
 for attr in ("deck", "format"):
+
     @case(f"{attr}_number", "refused", f"the attribute '{attr}' is not a text")
     def _(h, folder):
         h.attrs[attr] = 3

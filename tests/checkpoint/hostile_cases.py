@@ -20,4 +20,5 @@ def case(name, outcome, text="", source=PLAIN):
             change(h, folder)
         CASES.append((name, outcome, text))
         return change
+
     return make

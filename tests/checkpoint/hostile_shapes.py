@@ -5,23 +5,32 @@ from h5py import h5d, h5s, h5t
 
 from hostile_cases import NORM, case
 
-for name, values in (("other_length", np.zeros(34, "f4")), ("matrix", np.zeros((33, 1), "f4")), ("scalar", np.float32(1))):
+for name, values in (("other_length", np.zeros(34, "f4")), ("matrix", np.zeros((33, 1),
+                                                                               "f4")), ("scalar", np.float32(1))):
+
     @case(f"weight_of_{name}", "refused", "another model")
     def _(h, folder):
         del h[NORM]
         h[NORM] = values
 
-for name, values in (("integers", np.zeros(33, "i4")), ("texts", np.full(33, b"x")), ("compound", np.zeros(33, [("a", "f4"), ("b", "f4")])),
-                     ("complex", np.zeros(33, "c8")), ("arrays", np.zeros(33, np.dtype(("f4", (4,)))))):
+
+for name, values in (("integers", np.zeros(33, "i4")), ("texts", np.full(33, b"x")),
+                     ("compound", np.zeros(33, [("a", "f4"), ("b", "f4")])), ("complex", np.zeros(33, "c8")),
+                     ("arrays", np.zeros(33, np.dtype(("f4", (4,)))))):
+
     @case(f"weight_of_{name}", "refused", "another model")
     def _(h, folder):
         del h[NORM]
         if name == "arrays":
-            h5d.create(h.require_group("model/norm").id, b"weight", h5t.array_create(h5t.IEEE_F32LE, (4,)), h5s.create_simple((33,)))
+            h5d.create(
+                h.require_group("model/norm").id, b"weight", h5t.array_create(h5t.IEEE_F32LE, (4,)),
+                h5s.create_simple((33,)))
         else:
             h[NORM] = values
 
+
 for kind in ("f2", "f8", ">f4"):
+
     @case(f"weight_of_type_{kind.strip('>')}_{len(kind)}", "refused" if kind == "f2" else "whole", "differs")
     def _(h, folder):
         values = h[NORM][()]

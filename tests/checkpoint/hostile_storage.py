@@ -10,6 +10,7 @@ from hostile_cases import FOLDER, NORM, PLAIN, SHARDED, case
 
 # ---- values that are elsewhere
 
+
 def external(h, path, shape, file, name=NORM):
     del h[name]
     h.create_dataset(name, shape, "f4", external=[(file, 0, h5py.h5f.UNLIMITED)])
@@ -21,6 +22,7 @@ PIPE = os.path.join(FOLDER, "pipe")
 os.mkfifo(PIPE)
 
 for name, file in (("passwd", "/etc/passwd"), ("pipe", PIPE), ("relative", "../secret.h5")):
+
     @case(f"external_storage_{name}", "refused", "external storage")
     def _(h, folder):
         external(h, folder, (33,), file)
@@ -29,7 +31,10 @@ for name, file in (("passwd", "/etc/passwd"), ("pipe", PIPE), ("relative", "../s
     def _(h, folder):
         h.create_dataset("optimizer/x", (33,), "f4", external=[(file, 0, h5py.h5f.UNLIMITED)])
 
-for name, file in (("absolute", SECRET), ("relative", "../secret.h5"), ("pipe", PIPE), ("passwd", "/etc/passwd"), ("absent", "absent.h5")):
+
+for name, file in (("absolute", SECRET), ("relative", "../secret.h5"), ("pipe", PIPE), ("passwd", "/etc/passwd"),
+                   ("absent", "absent.h5")):
+
     @case(f"external_link_{name}", "refused", f"/{NORM} is a link to another file")
     def _(h, folder):
         del h[NORM]
@@ -44,7 +49,9 @@ for name, file in (("absolute", SECRET), ("relative", "../secret.h5"), ("pipe", 
     def _(h, folder):
         h["optimizer/x"] = h5py.ExternalLink(file, "model/layers")
 
+
 for name, target in (("inside", "/optimizer/m/model/norm/weight"), ("nowhere", "/absent"), ("itself", f"/{NORM}")):
+
     @case(f"soft_link_{name}", "refused", f"/{NORM} is a soft link")
     def _(h, folder):
         del h[NORM]
@@ -63,6 +70,7 @@ def _(h, folder):
 
 
 # ---- mappings of virtual datasets
+
 
 def mapped(h, file, shape=(33,), source=(33,), name=NORM, select=None, key="/data"):
     if name in h:
@@ -89,9 +97,10 @@ def raw_mapping(h, target, source, file=b"shard_0000.h5", key=b"/data"):
     h5d.create(h.id, NORM.encode(), h5t.IEEE_F32LE, space, create, links)
 
 
-for name, file in (("absolute", SECRET), ("above", "../secret.h5"), ("pipe", PIPE), ("itself", "."), ("same_file", "checkpoint.h5"),
-                   ("long_name", "shard_00000.h5"), ("hidden_path", "x/shard_0000.h5"),
+for name, file in (("absolute", SECRET), ("above", "../secret.h5"), ("pipe", PIPE), ("itself", "."),
+                   ("same_file", "checkpoint.h5"), ("long_name", "shard_00000.h5"), ("hidden_path", "x/shard_0000.h5"),
                    ("control", "shard_\x1b[2J.h5")):
+
     @case(f"mapped_{name}", "refused", "only shard_NNNN.h5 next to it is read")
     def _(h, folder):
         mapped(h, file, key=NORM)
@@ -151,15 +160,20 @@ def unbounded():
     return space
 
 
-for name, file, source in (("without_bounds", b"shard_0000.h5", unbounded()), ("numbered", b"shard_000%b.h5", h5s.create_simple((33,)))):
+for name, file, source in (("without_bounds", b"shard_0000.h5", unbounded()), ("numbered", b"shard_000%b.h5",
+                                                                               h5s.create_simple((33,)))):
+
     @case(f"mapped_{name}", "refused")
     def _(h, folder):
         shard(folder, np.zeros(33, "f4"), chunks=(33,), maxshape=(None,))
         raw_mapping(h, unbounded(), source, file)
 
 
-for name, change in (("integers", lambda f: shard(f, np.zeros(33, "i8"))), ("matrix", lambda f: shard(f, np.zeros((33, 1), "f4"))),
-                     ("scalar", lambda f: shard(f, np.float32(1))), ("compound", lambda f: shard(f, np.zeros(33, [("a", "f4")])))):
+for name, change in (("integers",
+                      lambda f: shard(f, np.zeros(33, "i8"))), ("matrix", lambda f: shard(f, np.zeros(
+                          (33, 1), "f4"))), ("scalar", lambda f: shard(f, np.float32(1))),
+                     ("compound", lambda f: shard(f, np.zeros(33, [("a", "f4")])))):
+
     @case(f"shard_of_{name}", "refused", "contains no row of floats")
     def _(h, folder):
         change(folder)

@@ -36,7 +36,7 @@ def derive(deck):
     if deck["batch"]["preset"] in presets:
         deck["batch"]["per_rank"], deck["batch"]["global"] = presets[deck["batch"]["preset"]]
     if deck["optimizer"]["lr_rule"] == "sqrt":
-        deck["optimizer"]["lr"] = 3e-4 * (deck["batch"]["global"] / 128) ** 0.5
+        deck["optimizer"]["lr"] = 3e-4 * (deck["batch"]["global"] / 128)**0.5
     elif deck["optimizer"]["lr_rule"] == "table":
         deck["optimizer"]["lr"] = {128: 3e-4, 256: 4e-4, 512: 5e-4, 768: 6e-4, 1024: 7e-4}[deck["batch"]["global"]]
     model["head_dim"] = model["head_dim"] or model["hidden"] // model["heads"]
@@ -89,9 +89,10 @@ def read_f90nml(path):
 
 
 def differences(ours, theirs):
-    return [f"{group}.{name}: ours {ours[group][name]!r}, f90nml {theirs[group][name]!r}"
-            for group in DEFAULTS for name in DEFAULTS[group]
-            if ours[group][name] != theirs[group][name]]
+    return [
+        f"{group}.{name}: ours {ours[group][name]!r}, f90nml {theirs[group][name]!r}" for group in DEFAULTS
+        for name in DEFAULTS[group] if ours[group][name] != theirs[group][name]
+    ]
 
 
 # Decks from known values. For each field a function that draws a value our checks allow.
@@ -140,7 +141,8 @@ DRAW = {
     ("evaluation", "compare_with"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 4))],
     ("data", "train"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 5))],
     ("data", "valid"): lambda rng: [draw_string(rng)] * rng.randrange(1, 4),
-    ("optimizer", "betas"): lambda rng: [min(draw_real(rng), 0.99), min(draw_real(rng), 0.99)],
+    ("optimizer", "betas"): lambda rng: [min(draw_real(rng), 0.99),
+                                         min(draw_real(rng), 0.99)],
     ("optimizer", "weight_decay"): draw_real,
     ("optimizer", "grad_clip"): draw_real,
     ("parallel", "data"): lambda rng: rng.randrange(0, 9),

@@ -42,7 +42,9 @@ def check(trainer, name, folder):
 def main():
     trainer = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as name:
-        results = [check(trainer, model, pathlib.Path(name)) for model in ("qwen3", "qwen3_bf16", "moe_shards", "moe_fused")]
+        results = [
+            check(trainer, model, pathlib.Path(name)) for model in ("qwen3", "qwen3_bf16", "moe_shards", "moe_fused")
+        ]
     sys.exit(0 if all(results) else 1)
 
 

@@ -26,8 +26,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 def check(folder, name):
     """Returns True if all agree."""
     values = json.loads((folder / f"{name}.json").read_text())
-    model, report = AutoModelForCausalLM.from_pretrained(folder / name, dtype=torch.float32,
-                                                         output_loading_info=True)
+    model, report = AutoModelForCausalLM.from_pretrained(folder / name, dtype=torch.float32, output_loading_info=True)
     model.eval()
     strange = {key: sorted(found) for key, found in report.items() if found}
     tokens = torch.tensor([values["tokens"]])
@@ -40,8 +39,8 @@ def check(folder, name):
                          max_new_tokens=len(values["greedy"]))[0, prompt.shape[1]:].tolist()
     same = sum(a == b for a, b in zip(out, values["greedy"]))
     print(f"{name}: {model.__class__.__name__}, relative error of logits {error:.1e}, "
-          f"{same} of {len(out)} greedy tokens equal ({len(set(out))} distinct)"
-          + (f", loading reports {strange}" if strange else ""))
+          f"{same} of {len(out)} greedy tokens equal ({len(set(out))} distinct)" +
+          (f", loading reports {strange}" if strange else ""))
     return error < 1e-5 and out == values["greedy"] and not strange
 
 
@@ -52,7 +51,8 @@ def check_folder(folder, text):
     ids = tokenizer(text, add_special_tokens=False).input_ids
     same = tokenizer.decode(ids) == text
     if tokenizer.chat_template:
-        text = tokenizer.apply_chat_template([{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template([{"role": "user", "content": text}], tokenize=False,
+                                             add_generation_prompt=True)
         ids = tokenizer(text, add_special_tokens=False).input_ids
     prompt = torch.tensor([ids])
     out = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=40)[0]

@@ -9,8 +9,7 @@ import torch
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import LlamaConfig
-from transformers.generation.logits_process import (TemperatureLogitsWarper, TopKLogitsWarper,
-                                                    TopPLogitsWarper)
+from transformers.generation.logits_process import (TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
@@ -26,10 +25,9 @@ def attention(group, batch, queries, keys, heads, kv_heads, size, causal):
     q, dout = random(batch, queries, heads, size), random(batch, queries, heads, size)
     k, v = random(batch, keys, kv_heads, size), random(batch, keys, kv_heads, size)
     mask = causal_lower_right(queries, keys) if causal and queries != keys else None
-    out = scaled_dot_product_attention(
-        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
-        attn_mask=None if mask is None else mask._materialize(torch.device("cpu")),
-        is_causal=causal and mask is None, enable_gqa=True).transpose(1, 2)
+    out = scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
+                                       attn_mask=None if mask is None else mask._materialize(torch.device("cpu")),
+                                       is_causal=causal and mask is None, enable_gqa=True).transpose(1, 2)
     out.backward(dout)
     values = dict(q=q, k=k, v=v, dout=dout, out=out, dq=q.grad, dk=k.grad, dv=v.grad)
     for name, value in values.items():
@@ -39,14 +37,13 @@ def attention(group, batch, queries, keys, heads, kv_heads, size, causal):
 
 def rotary(group, base, batch, tokens, heads, size, first):
     config = LlamaConfig(hidden_size=size * heads, num_attention_heads=heads, head_dim=size,
-                         max_position_embeddings=4096,
-                         rope_parameters={"rope_type": "default", "rope_theta": base})
+                         max_position_embeddings=4096, rope_parameters={"rope_type": "default", "rope_theta": base})
     embedding = LlamaRotaryEmbedding(config)
     x, dy = random(batch, tokens, heads, size), random(batch, tokens, heads, size)
     positions = torch.arange(first, first + tokens)[None].expand(batch, -1)
     # Transformers computes its tables in float32; the formula in float64 is the reference.
     cos32, sin32 = embedding(x.float(), positions)
-    angle = positions[..., None].double() * base ** (-torch.arange(0, size, 2).double() / size)
+    angle = positions[..., None].double() * base**(-torch.arange(0, size, 2).double() / size)
     cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
     assert (cos32 - cos).abs().max() < 1e-3 and (sin32 - sin).abs().max() < 1e-3
     y, _ = apply_rotary_pos_emb(x.transpose(1, 2), x.transpose(1, 2), cos, sin)

@@ -28,17 +28,19 @@ TIME, MASK, ORDER = 5, 6, 2  # streams
 WORD = 0xFFFFFFFF
 
 BASE = dict(layers=2, hidden=12, heads=2, kv_heads=1, head_dim=6, ffn_hidden=14, vocabulary=23, rope_base=10000.0,
-            norm_eps=1e-5, levels=0, seed=1234, step=5, first_row=40, rows=2, positions=48, before=(3, 2),
-            after=(1, 4), plan_weight=1.0, execution_weight=1.0, clip=((1e-3, 1.0), (1e-3, 1.0)))
+            norm_eps=1e-5, levels=0, seed=1234, step=5, first_row=40, rows=2, positions=48, before=(3, 2), after=(1, 4),
+            plan_weight=1.0, execution_weight=1.0, clip=((1e-3, 1.0), (1e-3, 1.0)))
 CASES = {
-    "bd3lm": dict(BASE, llama=False, kv_heads=2,
-                  samples=[(0, 0, 0, 9, 0, 4), (0, 0, 0, 12, 0, 4), (1, 0, 0, 14, 0, 4)]),
-    "bd3lm_question": dict(BASE, llama=False, kv_heads=2, clip=((1e-3, 1.0), (0.3, 0.8)),
-                           samples=[(0, 4, 0, 8, 0, 4), (0, 3, 0, 10, 0, 4), (1, 6, 0, 12, 0, 4), (1, 2, 0, 1, 0, 4)]),
+    "bd3lm": dict(BASE, llama=False, kv_heads=2, samples=[(0, 0, 0, 9, 0, 4), (0, 0, 0, 12, 0, 4),
+                                                          (1, 0, 0, 14, 0, 4)]),
+    "bd3lm_question": dict(BASE, llama=False, kv_heads=2, clip=((1e-3, 1.0), (0.3, 0.8)), samples=[(0, 4, 0, 8, 0, 4),
+                                                                                                   (0, 3, 0, 10, 0, 4),
+                                                                                                   (1, 6, 0, 12, 0, 4),
+                                                                                                   (1, 2, 0, 1, 0, 4)]),
     "hdp": dict(BASE, llama=True, levels=3, plan_weight=0.7, execution_weight=1.3, clip=((1e-3, 1.0), (0.2, 0.9)),
                 samples=[(0, 4, 5, 6, 5, 2), (0, 3, 4, 4, 4, 2), (1, 5, 6, 9, 6, 4)]),
-    "hdp_late_clip": dict(BASE, llama=True, levels=3, clip=((0.55, 1.0), (0.1, 0.6)),
-                          samples=[(0, 2, 7, 5, 3, 1), (1, 5, 6, 9, 2, 9)]),
+    "hdp_late_clip": dict(BASE, llama=True, levels=3, clip=((0.55, 1.0), (0.1, 0.6)), samples=[(0, 2, 7, 5, 3, 1),
+                                                                                               (1, 5, 6, 9, 2, 9)]),
 }
 
 
@@ -59,13 +61,13 @@ def words(seed, stream, step, sample, position):
 
 def uniform(seed, stream, row, place):
     """In [0, 1), 24 bits."""
-    return (words(seed, stream, row, 0, place // 4)[place % 4] >> 8) / 2 ** 24
+    return (words(seed, stream, row, 0, place // 4)[place % 4] >> 8) / 2**24
 
 
 def permuted(number, n, seed):
     """Where a Feistel network puts number % n in the permutation of [0, n) of epoch number // n."""
     half = 1
-    while 4 ** half < n:
+    while 4**half < n:
         half += 1
     mask, epoch, value = (1 << half) - 1, number // n, number % n
     while True:
@@ -88,8 +90,10 @@ def blocks_of(sample):
 def draw(case):
     """Times of all blocks in order, and for each sample the masked tokens with the weights of their losses."""
     cells = list(case["before"])
-    in_step = [sum(level == l for s in case["samples"] for level, _, _ in blocks_of(s))
-               + case["before"][l] + case["after"][l] for l in (0, 1)]
+    in_step = [
+        sum(level == l for s in case["samples"] for level, _, _ in blocks_of(s)) + case["before"][l] + case["after"][l]
+        for l in (0, 1)
+    ]
     times, masked, used = [], [], {}
     for sample in case["samples"]:
         row, prefix, plan, execution, *block_lengths = sample
@@ -98,7 +102,7 @@ def draw(case):
         masked.append([])
         for level, first, count in blocks_of(sample):
             low, high = (1, 1) if block_lengths[level] == 1 else case["clip"][level]
-            part = permuted(case["step"] * in_step[level] + cells[level], in_step[level], ~case["seed"] % 2 ** 64)
+            part = permuted(case["step"] * in_step[level] + cells[level], in_step[level], ~case["seed"] % 2**64)
             cells[level] += 1
             u = (part + uniform(case["seed"], TIME, number, start + first)) / in_step[level]
             t = low + (high - low) * u
@@ -136,7 +140,7 @@ def make_parameters(case, generator):
 
 def rotate(x, positions, base):
     size = x.shape[-1]
-    angles = positions[:, None] * base ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = positions[:, None] * base**-(torch.arange(0, size, 2, dtype=torch.float64) / size)
     cos, sin = angles.cos(), angles.sin()  # (T, E/2)
     a, b = x.chunk(2, -1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
@@ -159,7 +163,7 @@ def logits_of(p, case, tokens, positions, levels, sees):
         q, k, v = ((h @ p[f"{at}self_attn/{n}_proj/weight"].T).view(T, -1, E).transpose(0, 1) for n in "qkv")
         q, k = rotate(q, positions, case["rope_base"]), rotate(k, positions, case["rope_base"])
         k, v = (t.repeat_interleave(case["heads"] // case["kv_heads"], 0) for t in (k, v))
-        scores = (q @ k.transpose(1, 2) / E ** 0.5).masked_fill(~sees, -torch.inf)
+        scores = (q @ k.transpose(1, 2) / E**0.5).masked_fill(~sees, -torch.inf)
         x = x + (scores.softmax(-1) @ v).transpose(0, 1).reshape(T, -1) @ p[at + "self_attn/o_proj/weight"].T
         h = norm(x, at + "post_attention_layernorm")
         up = h @ p[at + "mlp/up_proj/weight"].T

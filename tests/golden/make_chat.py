@@ -15,8 +15,11 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 COUNT, SEED = 50, 20260501
-WORDS = ["the", "river", "ναί", "слово", "言葉", "مرحبا", "🦜", "e\u0301", "x<y", "{text}", "{{ 1 }}", "\"quoted\"", "back\\slash", "tab\tbed",
-         "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think", "think>", "a & b", "\u2028", "\u00a0", "12,5"]
+WORDS = [
+    "the", "river", "ναί", "слово", "言葉", "مرحبا", "🦜", "e\u0301", "x<y", "{text}", "{{ 1 }}", "\"quoted\"",
+    "back\\slash", "tab\tbed", "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think", "think>", "a & b", "\u2028",
+    "\u00a0", "12,5"
+]
 EDGES = ["", "", "", "\n", "\n\n", " ", "\r\n", "  \n"]
 
 
@@ -36,7 +39,9 @@ def answer(rng):
     if kind < 0.75:
         return {"role": "assistant", "content": f"<think>\n\n</think>\n\n{text(rng)}"}
     if kind < 0.85:  # without its start, or with more than one end
-        return {"role": "assistant", "content": f"{text(rng)}</think>{text(rng)}{rng.choice(['', '</think>' + text(rng)])}"}
+        return {
+            "role": "assistant", "content": f"{text(rng)}</think>{text(rng)}{rng.choice(['', '</think>' + text(rng)])}"
+        }
     return {"role": "assistant", "content": text(rng), "reasoning_content": text(rng)}
 
 
@@ -54,7 +59,9 @@ def conversation(rng):
 def main():
     folder = pathlib.Path(importlib.util.find_spec("trl").submodule_search_locations[0], "chat_templates")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()))
-    templates = {"qwen3": (folder / "qwen3.jinja").read_text(), "chatml": (folder / "qwen3_instruct_2507.jinja").read_text()}
+    templates = {
+        "qwen3": (folder / "qwen3.jinja").read_text(), "chatml": (folder / "qwen3_instruct_2507.jinja").read_text()
+    }
 
     def write(messages, name, generate=False, **settings):
         return tokenizer.apply_chat_template(messages, chat_template=templates[name], tokenize=False,
@@ -70,10 +77,12 @@ def main():
     with open(pathlib.Path(__file__).with_name("chat.jsonl"), "w", encoding="utf-8", newline="\n") as file:
         for _ in range(COUNT):
             messages = conversation(rng)
-            expected = {"chatml": write(messages, "chatml"), "qwen3": write(messages, "qwen3"),
-                        "chatml_prompt": added(messages, "chatml"),
-                        "qwen3_prompt": added(messages, "qwen3", enable_thinking=False),
-                        "qwen3_thinking_prompt": added(messages, "qwen3", enable_thinking=True)}
+            expected = {
+                "chatml": write(messages, "chatml"), "qwen3": write(messages, "qwen3"),
+                "chatml_prompt": added(messages, "chatml"), "qwen3_prompt": added(messages, "qwen3",
+                                                                                  enable_thinking=False),
+                "qwen3_thinking_prompt": added(messages, "qwen3", enable_thinking=True)
+            }
             file.write(json.dumps({"messages": messages, "expected": expected}, ensure_ascii=False) + "\n")
 
 

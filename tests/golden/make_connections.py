@@ -52,8 +52,10 @@ def make_parameters(case, generator):
     D, E, V = case["hidden"], case["head_dim"], case["vocabulary"]
     H, K = case["heads"], case["kv_heads"]
     normal = lambda *shape: torch.randn(shape, generator=generator)
-    p = {"model/embed_tokens/weight": 0.5 * normal(V, D), "lm_head/weight": 0.3 * normal(V, D),
-         "model/norm/weight": 1 + 0.2 * normal(D)}
+    p = {
+        "model/embed_tokens/weight": 0.5 * normal(V, D), "lm_head/weight": 0.3 * normal(V, D),
+        "model/norm/weight": 1 + 0.2 * normal(D)
+    }
     for i in range(case["value_embeddings"]):
         p[f"model/value_embeddings/{i}/weight"] = 0.5 * normal(V, K * E)
     for i in range(case["layers"]):
@@ -87,7 +89,7 @@ def attention(p, case, layer, tokens, h):
     k, v = (t.repeat_interleave(case["heads"] // case["kv_heads"], 1) for t in (k, v))
     query, key = torch.arange(T)[:, None], torch.arange(T)[None]
     hidden = (key > query) | (key <= query - (case["window"] or T))
-    scores = (q @ k.transpose(2, 3) / E ** 0.5).masked_fill(hidden, -torch.inf)
+    scores = (q @ k.transpose(2, 3) / E**0.5).masked_fill(hidden, -torch.inf)
     return (scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, -1) @ p[at + "o_proj/weight"].T
 
 
@@ -102,7 +104,7 @@ def logits_of(p, case, tokens):
             x = x + p[at + "skip_scale"] * outputs[partner(case, i)]
         x = x + attention(p, case, i, tokens, rms_norm(x, p[at + "input_layernorm/weight"], case["norm_eps"]))
         h = rms_norm(x, p[at + "post_attention_layernorm/weight"], case["norm_eps"])
-        x = x + F.relu(h @ p[at + "mlp/up_proj/weight"].T) ** 2 @ p[at + "mlp/down_proj/weight"].T
+        x = x + F.relu(h @ p[at + "mlp/up_proj/weight"].T)**2 @ p[at + "mlp/down_proj/weight"].T
         outputs.append(x)
     return rms_norm(x, p["model/norm/weight"], case["norm_eps"]) @ p["lm_head/weight"].T
 

@@ -35,15 +35,17 @@ TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|i
 def tokenizer():
     made = Tokenizer(models.BPE())
     made.normalizer = normalizers.NFC()
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(QWEN), behavior="isolated"),
-         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    made.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(QWEN), behavior="isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    ])
     made.decoder = decoders.ByteLevel()
     text = ["the theme of the other theories there is the same as that of the others"] * 3
-    made.train_from_iterator(text, trainers.BpeTrainer(
-        vocab_size=272, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    made.add_special_tokens([AddedToken(t, special=True, normalized=False)
-                             for t in ("<|endoftext|>", "<|im_start|>", "<|im_end|>")])
+    made.train_from_iterator(
+        text,
+        trainers.BpeTrainer(vocab_size=272, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    made.add_special_tokens(
+        [AddedToken(t, special=True, normalized=False) for t in ("<|endoftext|>", "<|im_start|>", "<|im_end|>")])
     made.add_tokens([AddedToken(t, special=False, normalized=False) for t in ("<think>", "</think>")])
     fast = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     fast.chat_template = TEMPLATE
@@ -77,9 +79,9 @@ def main():
                                                eos_token_id=[274, 272], pad_token_id=272)
     dense.bfloat16().save_pretrained(HERE / "qwen3_bf16")
     tokenizer().save_pretrained(HERE / "qwen3_bf16")
-    moe = Qwen3MoeForCausalLM(Qwen3MoeConfig(
-        **{**COMMON, "vocab_size": 80}, tie_word_embeddings=False, num_experts=5, num_experts_per_tok=2,
-        moe_intermediate_size=24, norm_topk_prob=True, router_aux_loss_coef=0.01))
+    moe = Qwen3MoeForCausalLM(
+        Qwen3MoeConfig(**{**COMMON, "vocab_size": 80}, tie_word_embeddings=False, num_experts=5, num_experts_per_tok=2,
+                       moe_intermediate_size=24, norm_topk_prob=True, router_aux_loss_coef=0.01))
     randomize(moe, generator)
     moe.bfloat16().save_pretrained(HERE / "moe_shards", max_shard_size="20KB")
     fuse(HERE / "moe_shards", HERE / "moe_fused")

@@ -39,7 +39,7 @@ def samples(kind):
 
 def quantized(operand, kind):
     limit = torch.finfo(kind).max
-    scale = 2.0 ** math.floor(math.log2(limit / float(operand.abs().max())))
+    scale = 2.0**math.floor(math.log2(limit / float(operand.abs().max())))
     return rounded((operand * scale).float(), kind).double() / scale
 
 
@@ -71,7 +71,7 @@ def head(group, rows, inputs, vocabulary, chunk):
     losses.mean().backward()
     dx, dw, exact = [], torch.zeros_like(w), logits.grad
     for first in range(0, rows, chunk):
-        part, d = x[first : first + chunk], exact[first : first + chunk]
+        part, d = x[first:first + chunk], exact[first:first + chunk]
         in_fp8 = len(part) % 16 == 0
         d = quantized(d, FORMATS["e5m2"]) if in_fp8 else d
         dx.append(d @ (quantized(w, FORMATS["e4m3"]) if in_fp8 else w))

@@ -14,8 +14,10 @@ import torch
 import torch.optim._muon as torch_muon
 
 STEPS, LR, DECAY, MOMENTUM = 4, 0.02, 0.1, 0.95
-SHAPES = {"self_attn/q_proj": (16, 8), "self_attn/k_proj": (8, 8), "self_attn/v_proj": (8, 8), "self_attn/o_proj": (8, 16),
-          "mlp/gate_proj": (20, 8), "mlp/up_proj": (20, 8), "mlp/down_proj": (8, 20)}
+SHAPES = {
+    "self_attn/q_proj": (16, 8), "self_attn/k_proj": (8, 8), "self_attn/v_proj": (8, 8), "self_attn/o_proj": (8, 16),
+    "mlp/gate_proj": (20, 8), "mlp/up_proj": (20, 8), "mlp/down_proj": (8, 20)
+}
 
 
 def drawn(*shape, scale=1.0):

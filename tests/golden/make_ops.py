@@ -43,7 +43,7 @@ def norms(file):
 def activations(file):
     functions = {
         "gelu": lambda x: functional.gelu(x, approximate="tanh"),
-        "relu2": lambda x: functional.relu(x) ** 2,
+        "relu2": lambda x: functional.relu(x)**2,
         "swiglu": lambda x: functional.silu(x[:, :21]) * x[:, 21:],
     }
     for kind, function in functions.items():
@@ -61,10 +61,10 @@ def cross_entropy(file):
         targets[[2, 7, 12]] = -100
         logits = x @ w.T
         losses = functional.cross_entropy(logits, targets, ignore_index=-100, reduction="none")
-        losses = losses + z_loss * torch.logsumexp(logits, 1) ** 2 * (targets >= 0)
+        losses = losses + z_loss * torch.logsumexp(logits, 1)**2 * (targets >= 0)
         (losses * weights).sum().backward()
-        save(file.create_group(name), x=x, w=w, weights=weights, targets=targets, z_loss=z_loss,
-             losses=losses, dx=x.grad, dw=w.grad)
+        save(file.create_group(name), x=x, w=w, weights=weights, targets=targets, z_loss=z_loss, losses=losses,
+             dx=x.grad, dw=w.grad)
 
 
 def adamw(file):
@@ -79,9 +79,8 @@ def adamw(file):
         gradients.append(gradient)
         results.append(parameter.detach().clone())
     state = optimizer.state[parameter]
-    save(file.create_group("adamw"), start=start, gradients=torch.stack(gradients),
-         parameters=torch.stack(results), m=state["exp_avg"], v=state["exp_avg_sq"], lr=3e-3,
-         beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1)
+    save(file.create_group("adamw"), start=start, gradients=torch.stack(gradients), parameters=torch.stack(results),
+         m=state["exp_avg"], v=state["exp_avg_sq"], lr=3e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1)
 
 
 if __name__ == "__main__":

@@ -35,12 +35,10 @@ MOE = dict(COMMON, hidden_size=24, intermediate_size=40, num_hidden_layers=2, nu
 
 
 def models():
-    yield "qwen3_moe", Qwen3MoeConfig(
-        **MOE, num_experts=8, num_experts_per_tok=3, norm_topk_prob=True, tie_word_embeddings=False,
-        router_aux_loss_coef=0.05)
-    yield "qwen3_moe_plain", Qwen3MoeConfig(
-        **MOE, num_experts=6, num_experts_per_tok=2, norm_topk_prob=False, tie_word_embeddings=True,
-        router_aux_loss_coef=0.2)
+    yield "qwen3_moe", Qwen3MoeConfig(**MOE, num_experts=8, num_experts_per_tok=3, norm_topk_prob=True,
+                                      tie_word_embeddings=False, router_aux_loss_coef=0.05)
+    yield "qwen3_moe_plain", Qwen3MoeConfig(**MOE, num_experts=6, num_experts_per_tok=2, norm_topk_prob=False,
+                                            tie_word_embeddings=True, router_aux_loss_coef=0.2)
 
 
 class Router64(torch.nn.Module):
@@ -117,8 +115,8 @@ def own_errors(config, model, tokens, targets, exact):
         lower.load_state_dict(model.state_dict())
         lower = lower.to(dtype).eval()
         out = lower(tokens)
-        assert torch.equal(out.aux_loss, load_balancing_loss_func(out.router_logits, config.num_experts,
-                                                                  config.num_experts_per_tok))
+        assert torch.equal(out.aux_loss,
+                           load_balancing_loss_func(out.router_logits, config.num_experts, config.num_experts_per_tok))
         total = loss_of(out.logits, targets) + config.router_aux_loss_coef * out.aux_loss
         errors[f"{name}_logits"] = relative_error(out.logits.detach().double().numpy(), exact[0])
         errors[f"{name}_router_loss"] = abs(out.aux_loss.item() - exact[2]) / exact[2]
@@ -128,13 +126,12 @@ def own_errors(config, model, tokens, targets, exact):
 
 def write_config(f, config):
     values = dict(layers=config.num_hidden_layers, hidden=config.hidden_size, heads=config.num_attention_heads,
-                  kv_heads=config.num_key_value_heads, head_dim=config.head_dim,
-                  context=config.max_position_embeddings, vocabulary=config.vocab_size,
-                  experts=config.num_experts, experts_per_token=config.num_experts_per_tok,
-                  expert_hidden=config.moe_intermediate_size, ffn_hidden=config.intermediate_size,
-                  renormalize_experts=int(config.norm_topk_prob), tie_embeddings=int(config.tie_word_embeddings),
-                  router_loss=config.router_aux_loss_coef, norm_eps=config.rms_norm_eps,
-                  rope_base=config.rope_parameters["rope_theta"])
+                  kv_heads=config.num_key_value_heads, head_dim=config.head_dim, context=config.max_position_embeddings,
+                  vocabulary=config.vocab_size, experts=config.num_experts,
+                  experts_per_token=config.num_experts_per_tok, expert_hidden=config.moe_intermediate_size,
+                  ffn_hidden=config.intermediate_size, renormalize_experts=int(config.norm_topk_prob),
+                  tie_embeddings=int(config.tie_word_embeddings), router_loss=config.router_aux_loss_coef,
+                  norm_eps=config.rms_norm_eps, rope_base=config.rope_parameters["rope_theta"])
     for name, value in values.items():
         f[f"config/{name}"] = value
 
@@ -166,8 +163,8 @@ def main():
                 f[f"greedy_{i}"] = greedy(model, prompt).astype(np.int32)
             for error, value in errors.items():
                 f[error] = value
-        print(f"{name}: loss {exact[1]:.6f}, router loss {exact[2]:.6f}, Transformers' own errors: "
-              + ", ".join(f"{error} {value:.1e}" for error, value in errors.items()))
+        print(f"{name}: loss {exact[1]:.6f}, router loss {exact[2]:.6f}, Transformers' own errors: " +
+              ", ".join(f"{error} {value:.1e}" for error, value in errors.items()))
 
 
 if __name__ == "__main__":

@@ -100,13 +100,13 @@ def attention(p, case, at, h):
     q, k = rotate(q, case["rope_base"]), rotate(k, case["rope_base"])
     k, v = (t.repeat_interleave(case["heads"] // case["kv_heads"], 1) for t in (k, v))
     later = torch.ones(T, T).triu(1).bool()
-    scores = (q @ k.transpose(2, 3) / E ** 0.5).masked_fill(later, -torch.inf)
+    scores = (q @ k.transpose(2, 3) / E**0.5).masked_fill(later, -torch.inf)
     return (scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, -1) @ p[at + "o_proj/weight"].T
 
 
 def feed_forward(p, case, at, h):
     up = h @ p[at + "up_proj/weight"].T
-    up = F.silu(h @ p[at + "gate_proj/weight"].T) * up if case["swiglu"] else F.relu(up) ** 2
+    up = F.silu(h @ p[at + "gate_proj/weight"].T) * up if case["swiglu"] else F.relu(up)**2
     return up @ p[at + "down_proj/weight"].T
 
 
@@ -166,7 +166,7 @@ def evaluate(p, case, tokens, targets):
             y, z = y.detach(), z.detach()
         logits = logits_of(p, case, finished)
         losses.append(F.cross_entropy(logits.transpose(1, 2), targets, reduction="none").mean(1))  # (B)
-    powers = [case["weight_base"] ** step for step in range(S)]
+    powers = [case["weight_base"]**step for step in range(S)]
     total = sum(power / sum(powers) * loss.mean() for power, loss in zip(powers, losses))
     for before, after in zip(losses, losses[1:]):
         before = before.detach()  # a step gains nothing by making the previous one worse

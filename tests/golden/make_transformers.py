@@ -21,8 +21,7 @@ import h5py
 import numpy as np
 import torch
 import torch.nn.functional as F
-from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM)
+from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM)
 
 HERE = pathlib.Path(__file__).parent
 B, T, NEW = 2, 24, 60
@@ -32,16 +31,14 @@ LLAMA = dict(COMMON, hidden_size=32, intermediate_size=56, num_hidden_layers=2, 
 
 
 def models():
-    yield "llama_tied", LlamaForCausalLM, LlamaConfig(
-        **LLAMA, tie_word_embeddings=True, rms_norm_eps=1e-5, rope_theta=10000.0)
-    yield "llama_untied", LlamaForCausalLM, LlamaConfig(
-        **LLAMA, tie_word_embeddings=False, rms_norm_eps=1e-5, rope_theta=500.0, attention_bias=True,
-        mlp_bias=True)
-    yield "qwen3", Qwen3ForCausalLM, Qwen3Config(
-        **LLAMA, head_dim=16, tie_word_embeddings=True, rms_norm_eps=1e-6, rope_theta=1e6)
-    yield "gpt2", GPT2LMHeadModel, GPT2Config(
-        **COMMON, n_embd=32, n_inner=128, n_layer=2, n_head=4, n_positions=96, resid_pdrop=0.0,
-        embd_pdrop=0.0, attn_pdrop=0.0)
+    yield "llama_tied", LlamaForCausalLM, LlamaConfig(**LLAMA, tie_word_embeddings=True, rms_norm_eps=1e-5,
+                                                      rope_theta=10000.0)
+    yield "llama_untied", LlamaForCausalLM, LlamaConfig(**LLAMA, tie_word_embeddings=False, rms_norm_eps=1e-5,
+                                                        rope_theta=500.0, attention_bias=True, mlp_bias=True)
+    yield "qwen3", Qwen3ForCausalLM, Qwen3Config(**LLAMA, head_dim=16, tie_word_embeddings=True, rms_norm_eps=1e-6,
+                                                 rope_theta=1e6)
+    yield "gpt2", GPT2LMHeadModel, GPT2Config(**COMMON, n_embd=32, n_inner=128, n_layer=2, n_head=4, n_positions=96,
+                                              resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 
 
 def randomize(model, generator):
@@ -68,7 +65,7 @@ class RMSNorm64(torch.nn.Module):
 class Rotary64(torch.nn.Module):
     def __init__(self, base, size):
         super().__init__()
-        self.frequencies = base ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+        self.frequencies = base**-(torch.arange(0, size, 2, dtype=torch.float64) / size)
 
     def forward(self, x, position_ids):
         angles = position_ids[..., None].double() * self.frequencies
@@ -93,10 +90,14 @@ def tern_tensors(kind, named):
     """{Tern's name: array} from {Transformers' name: array}."""
     if kind is not GPT2LMHeadModel:
         return {name.replace(".", "/"): value for name, value in named.items()}
-    top = {"transformer.wte": "model/embed_tokens", "transformer.wpe": "model/embed_positions",
-           "transformer.ln_f": "model/norm"}
-    inner = {"ln_1": "input_layernorm", "ln_2": "post_attention_layernorm",
-             "attn.c_proj": "self_attn/o_proj", "mlp.c_fc": "mlp/up_proj", "mlp.c_proj": "mlp/down_proj"}
+    top = {
+        "transformer.wte": "model/embed_tokens", "transformer.wpe": "model/embed_positions",
+        "transformer.ln_f": "model/norm"
+    }
+    inner = {
+        "ln_1": "input_layernorm", "ln_2": "post_attention_layernorm", "attn.c_proj": "self_attn/o_proj",
+        "mlp.c_fc": "mlp/up_proj", "mlp.c_proj": "mlp/down_proj"
+    }
     result = {}
     for name, value in named.items():
         module, leaf = name.rsplit(".", 1)
@@ -177,8 +178,8 @@ def main():
             for error, value in errors.items():
                 f[error] = value
             distinct = [len(set(f[f"greedy_{i}"][:])) for i in range(3)]
-        print(f"{name}: loss {loss:.6f}, distinct greedy tokens {distinct}, Transformers' own errors: "
-              + ", ".join(f"{error} {value:.1e}" for error, value in errors.items()))
+        print(f"{name}: loss {loss:.6f}, distinct greedy tokens {distinct}, Transformers' own errors: " +
+              ", ".join(f"{error} {value:.1e}" for error, value in errors.items()))
 
 
 if __name__ == "__main__":

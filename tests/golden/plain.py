@@ -9,7 +9,7 @@ def rms_norm(x, weight, eps):
 def rotate(x, base):
     """x (B, H, T, E), by halves."""
     T, size = x.shape[-2:]
-    angles = torch.arange(T)[:, None] * base ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = torch.arange(T)[:, None] * base**-(torch.arange(0, size, 2, dtype=torch.float64) / size)
     cos, sin = angles.cos(), angles.sin()  # (T, E/2)
     a, b = x.chunk(2, -1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)

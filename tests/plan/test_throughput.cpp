@@ -1,5 +1,5 @@
 // The estimate of how fast a file is answered, compared with measurements on H200s with Qwen3's
-// shapes, random weights and bf16, 2026-11-22 (README.md says how to repeat them).
+// shapes, random weights and bf16, 2026-11-22 (docs/measurements/inference.md says how to repeat them).
 #include "plan/throughput.hpp"
 
 #include <fmt/format.h>

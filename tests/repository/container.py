@@ -54,7 +54,8 @@ def check_contents(sections, defaults):
     # What configuration, build and installation read.
     cmake = "".join(path.read_text() for path in [ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake")])
     read = set(re.findall(r"install\((?:DIRECTORY|FILES) ([\w. ]+?) DESTINATION", cmake.replace("\n", " ")))
-    read = {name.split("/")[0] for names in read for name in names.split()} | {"CMakePresets.json", "app", "cmake", "lib", "packaging"}
+    read = {name.split("/")[0] for names in read for name in names.split()
+           } | {"CMakePresets.json", "app", "cmake", "lib", "packaging"}
     read |= set(re.findall(r"add_subdirectory\((\w+)\)", cmake)) - {"tests"}
     if read - set(copied):
         yield f"files: {', '.join(sorted(read - set(copied)))} not copied"

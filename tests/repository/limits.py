@@ -17,7 +17,6 @@ def thread(got, delayed, state="R"):
 
 class Clock(unittest.TestCase):
     """How much of two seconds counts."""
-
     def setUp(self):
         self.tree = Tree(0)
         self.tree.count(2.0, {"a": thread(1, 1), "b": thread(5, 5, "S")}, {1: 100}, {1: ["0", "0"]})
@@ -69,7 +68,8 @@ class Verdict(unittest.TestCase):
     def judge(self, *looks, load=1.0):
         """The verdict after the last of (counted, written, clock), and none before."""
         watch = Watch(Tree(0), "program", seconds=100, silent=10)
-        for look in looks[:-1]: self.assertIsNone(watch.judge(*look, load))
+        for look in looks[:-1]:
+            self.assertIsNone(watch.judge(*look, load))
         return watch.judge(*looks[-1], load)
 
     def test_hung(self):
@@ -88,7 +88,6 @@ class Verdict(unittest.TestCase):
 
 class Ended(unittest.TestCase):
     """Real processes."""
-
     def launch(self, *words):
         done = subprocess.run([*LIMITED, *words], capture_output=True, text=True)
         return done.returncode, done.stdout, done.stderr
@@ -121,19 +120,22 @@ class Ended(unittest.TestCase):
 
 class Everywhere(unittest.TestCase):
     """No other limit of the clock's time."""
-
     def lines(self, pattern):
-        names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--", *pattern], check=True, capture_output=True, text=True).stdout
+        names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--", *pattern], check=True, capture_output=True,
+                               text=True).stdout
         for name in filter(None, names.split("\0")):
-            if name in ("tests/limited.py", "tests/repository/limits.py") or not (ROOT / name).exists(): continue
-            for number, line in enumerate((ROOT / name).read_text().splitlines(), 1): yield f"{name}:{number}: {line.strip()}", line
+            if name in ("tests/limited.py", "tests/repository/limits.py") or not (ROOT / name).exists():
+                continue
+            for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+                yield f"{name}:{number}: {line.strip()}", line
 
     def none(self, wrong, *pattern):
         self.assertEqual([where for where, line in self.lines(pattern) if re.search(wrong, line)], [])
 
     def test_programs_of_tests_start_within_limits(self):
-        commands = re.findall(r"add_test\(\s*NAME\s+(\S+)\s+COMMAND\s+(\S+)",
-                              "\n".join(line for _, line in self.lines(("tests/**CMakeLists.txt", "cmake/Libraries.cmake"))))
+        commands = re.findall(
+            r"add_test\(\s*NAME\s+(\S+)\s+COMMAND\s+(\S+)",
+            "\n".join(line for _, line in self.lines(("tests/**CMakeLists.txt", "cmake/Libraries.cmake"))))
         self.assertGreater(len(commands), 15)
         self.assertEqual([name for name, command in commands if command != "${TERN_LIMITED}"], [])
 

@@ -1,4 +1,6 @@
-"""Small invariants of the repository. usage: repository.py includes|size|format|vendors|versions|json|listed
+"""Small invariants of the repository.
+
+    repository.py includes|size|format|width|namespaces|vendors|versions|json|listed
 
 includes lib/NAME includes only the libraries that CMakeLists.txt gives it, all of them, and no other library's detail/;
          CONTRIBUTING.md lists the libraries in CMake's order; kernels of lib/ops are its own; only ops/attention exceeds
@@ -10,12 +12,16 @@ versions what other versions of a library lack: fmt::join is in <fmt/ranges.h> s
 json     JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
 listed   README.md or a page of docs/ links every deck of input/ and names every script of jobs/; a deck begins with a headline
          that --list shows within 100 columns, in a comment of at most ten lines that names the deck's page
-format   every source is formatted by clang-format (the version of tests/requirements.txt)
+format   every source is formatted by clang-format or yapf (the versions of tests/requirements.txt)
+width    prose of documents and decks is at most 120 columns wide (wrap.py); docs/deck.md is written by a program
+namespaces  a file of lib/NAME is in namespace tern::NAME; base, words and memory are in tern
 """
 import pathlib
 import re
 import subprocess
 import sys
+
+import wrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_LINES = 450
@@ -23,8 +29,8 @@ MOST_LINES_OF_A_LIBRARY, MOST_FILES_OF_A_FOLDER = 4000, 40
 
 
 def tracked(*patterns):
-    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--", *patterns],
-                           check=True, capture_output=True, text=True).stdout
+    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--", *patterns], check=True, capture_output=True,
+                           text=True).stdout
     return [ROOT / name for name in names.split("\0") if name and (ROOT / name).exists()]
 
 
@@ -85,7 +91,8 @@ def check_includes():
 
 
 def check_order(libraries):
-    listed = re.search(r"^((?:    [a-z/ ]+\n)+)", (ROOT / "CONTRIBUTING.md").read_text().split("## Code organization")[1], re.MULTILINE)
+    listed = re.search(r"^((?:    [a-z/ ]+\n)+)",
+                       (ROOT / "CONTRIBUTING.md").read_text().split("## Code organization")[1], re.MULTILINE)
     if listed is None or listed.group(1).split() != libraries:
         yield f"CONTRIBUTING.md: the libraries in CMake's order are\n    {'  '.join(libraries)}"
 
@@ -111,8 +118,9 @@ def check_size():
             yield f"{path.relative_to(ROOT)}: {lines} lines; is an idea missing that would split it?"
 
 
-VENDORS = re.compile(r"KOKKOS_ENABLE_(CUDA|HIP|SYCL)|Kokkos::(Cuda|HIP|SYCL)|TERN_WITH_(CUDA|HIP|NCCL)|__(CUDA|HIP)[A-Z_]+|"
-                     r"\b(cuda|hip|nccl|rccl|cublas|cudnn|rocblas)[A-Z]\w+|<(cuda|hip|nccl|rccl|cublas)[\w/]*\.h>|\b(cuda|hip)_\w+\(")
+VENDORS = re.compile(
+    r"KOKKOS_ENABLE_(CUDA|HIP|SYCL)|Kokkos::(Cuda|HIP|SYCL)|TERN_WITH_(CUDA|HIP|NCCL)|__(CUDA|HIP)[A-Z_]+|"
+    r"\b(cuda|hip|nccl|rccl|cublas|cudnn|rocblas)[A-Z]\w+|<(cuda|hip|nccl|rccl|cublas)[\w/]*\.h>|\b(cuda|hip)_\w+\(")
 INSTRUCTIONS = {"lib/base/types.hpp": "__CUDA_ARCH__"}  # conversions that nvcc does not find by itself
 
 
@@ -180,11 +188,42 @@ def check_format():
     for line in subprocess.run(command, capture_output=True, text=True).stderr.splitlines():
         if "warning" in line or "error" in line:
             yield line.replace(f"{ROOT}/", "")
+    command = [sys.executable, "-m", "yapf", "--diff", "--parallel", *tracked("*.py")]
+    for line in subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout.splitlines():
+        if line.startswith("--- "):
+            yield f"{line.split()[1].replace(f'{ROOT}/', '')}: yapf formats it differently"
+
+
+def check_width():
+    for path in tracked("*.md", "*.in"):
+        name = str(path.relative_to(ROOT))
+        lines = path.read_text().splitlines()
+        prose = [(lines, True)] if path.suffix == ".in" else wrap.blocks(lines)
+        for block, wrappable in prose:
+            for line in block if wrappable and name != "docs/deck.md" else []:
+                if len(line) > wrap.COLUMNS:
+                    yield f"{name}: {len(line)} columns, more than {wrap.COLUMNS}: {line[:60]}"
+
+
+# Names that every library uses, and a library whose parts are in the namespace of the model.
+NAMESPACES = {"base": "tern", "words": "tern", "memory": "tern", "parameters": "tern::model", "block": "tern::model"}
+
+
+def check_namespaces():
+    for library in named_libraries():
+        wanted = NAMESPACES.get(library, f"tern::{library}")
+        for path in tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp"):
+            found = re.findall(r"^namespace (tern[:\w]*)", path.read_text(), re.MULTILINE)
+            if found and not any((one + "::").startswith(wanted + "::") for one in found):
+                yield f"{path.relative_to(ROOT)}: namespace {found[0]}, not {wanted}"
 
 
 def main():
-    checks = {"includes": check_includes, "size": check_size, "format": check_format, "vendors": check_vendors,
-              "versions": check_versions, "json": check_json, "listed": check_listed}
+    checks = {
+        "includes": check_includes, "size": check_size, "format": check_format, "width": check_width,
+        "namespaces": check_namespaces, "vendors": check_vendors, "versions": check_versions, "json": check_json,
+        "listed": check_listed
+    }
     if sys.argv[1:] not in [[name] for name in checks]:
         sys.exit(f"usage: repository.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())

@@ -37,8 +37,10 @@ def faults_of_list(entries, where):
     """A list of specs: each a string that Spack's parser takes. An unquoted `name@1.2:` is a mapping in YAML."""
     if not isinstance(entries, list):
         return [f"spack.yaml: {where} is {entries!r}, not a list"]
-    return [f"spack.yaml: {where}: {entry!r} is not a spec; quote one that ends in a colon" for entry in entries
-            if not (isinstance(entry, str) and (re.fullmatch(r"\$\w+", entry) or is_spec(entry)))]
+    return [
+        f"spack.yaml: {where}: {entry!r} is not a spec; quote one that ends in a colon" for entry in entries
+        if not (isinstance(entry, str) and (re.fullmatch(r"\$\w+", entry) or is_spec(entry)))
+    ]
 
 
 def faults_of_environment(document):
@@ -58,8 +60,10 @@ def faults_of_environment(document):
             defined.add(name)
             faults += faults_of_list(entries, name)
     faults += faults_of_list(spack.get("specs", []), "specs")
-    faults += [f"spack.yaml: {entry} is not defined" for entry in spack.get("specs", [])
-               if str(entry).startswith("$") and entry[1:] not in defined]
+    faults += [
+        f"spack.yaml: {entry} is not defined" for entry in spack.get("specs", [])
+        if str(entry).startswith("$") and entry[1:] not in defined
+    ]
     for name, settings in spack.get("packages", {}).items():
         require = settings.get("require", "")
         faults += faults_of_list(require if isinstance(require, list) else [require], f"packages: {name}: require")
@@ -72,6 +76,7 @@ def specs_of_environment(spack, backend):
     """The specs of a backend, as Spack finds them: lists of the same name are joined where `when` holds."""
     def holds(when):
         return eval(when, {"env": {"TERN_BACKEND": backend}, "re": re}) if when else True  # a line of our own file
+
     lists = {}
     for definition in spack["definitions"]:
         if holds(definition.get("when")):
@@ -97,7 +102,6 @@ def specs_of_package(recorder, backend_condition):
 
 class FakeSpec:
     """A concrete spec of some words, with a prefix for each dependency."""
-
     def __init__(self, text):
         self.words = words(text)
 
@@ -115,12 +119,14 @@ def faults_of_options(package, text, wanted, cmake):
     instance = package()
     instance.spec, instance.run_tests = FakeSpec(text), False
     options = dict(option.split("=", 1) for option in instance.cmake_args())
-    faults = [f"{text}: {name} is {options.get(name)}, not {value}" for name, value in wanted.items()
-              if options.get(name) != value]
+    faults = [
+        f"{text}: {name} is {options.get(name)}, not {value}" for name, value in wanted.items()
+        if options.get(name) != value
+    ]
     for name in options:
         required = name.removeprefix("CMAKE_REQUIRE_FIND_PACKAGE_")
-        if (f"find_package({required} " if required != name else name) not in cmake and not (
-                required == name and name.startswith("CMAKE_")):
+        if (f"find_package({required} "
+                if required != name else name) not in cmake and not (required == name and name.startswith("CMAKE_")):
             faults.append(f"{text}: no such setting in CMake: {name}")
     return faults
 
@@ -128,7 +134,9 @@ def faults_of_options(package, text, wanted, cmake):
 def faults_of_architectures(recorder):
     """One architecture is compiled for: any other, with or without it, is a conflict."""
     refused = {spec for specs, _ in recorder.conflicts for spec in specs}
-    return [f"accepted: {spec}" for spec in ("cuda_arch=80", "cuda_arch=90a", "amdgpu_target=gfx908") if spec not in refused]
+    return [
+        f"accepted: {spec}" for spec in ("cuda_arch=80", "cuda_arch=90a", "amdgpu_target=gfx908") if spec not in refused
+    ]
 
 
 def faults_of_package():
@@ -137,22 +145,27 @@ def faults_of_package():
     frontend = Recorder()
     frontend.load(REPOSITORY / "packages/cudnn_frontend/package.py")
     cmake = "".join(path.read_text() for path in [ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake")])
-    common = {"TERN_ARCH": "none", "TERN_CCACHE": "False", "TERN_TESTS": "False",
-              "CMAKE_REQUIRE_FIND_PACKAGE_KokkosKernels": "True"}
+    common = {
+        "TERN_ARCH": "none", "TERN_CCACHE": "False", "TERN_TESTS": "False",
+        "CMAKE_REQUIRE_FIND_PACKAGE_KokkosKernels": "True"
+    }
     faults = recorder.faults + frontend.faults + faults_of_architectures(recorder)
     for text, wanted in {
             "~cuda ~rocm": {"TERN_BACKEND": "openmp"},
             "+cuda cuda_arch=90": {"TERN_BACKEND": "cuda", "CMAKE_CUDA_ARCHITECTURES": "90a", "TERN_CUDNN": "False"},
             "+cuda cuda_arch=90 +cudnn": {"TERN_CUDNN": "True", "CUDNN_FRONTEND_INCLUDE": "cudnn-frontend/include"},
             "+rocm amdgpu_target=gfx90a": {"TERN_BACKEND": "hip", "CMAKE_HIP_ARCHITECTURES": "gfx90a"},
-            "+rocm amdgpu_target=gfx942": {"TERN_BACKEND": "hip", "CMAKE_HIP_ARCHITECTURES": "gfx942"}}.items():
+            "+rocm amdgpu_target=gfx942": {"TERN_BACKEND": "hip", "CMAKE_HIP_ARCHITECTURES": "gfx942"}
+    }.items():
         faults += faults_of_options(package, text, common | wanted, cmake)
     tests = "".join(path.read_text() for path in (ROOT / "tests").glob("*/CMakeLists.txt"))
     tested = re.findall(r'"(test_\w+)"', (REPOSITORY / "packages/tern/package.py").read_text())
     faults += [f"no such test program: {name}" for name in tested if f"tern_test({name} " not in tests]
     for path in REPOSITORY.glob("packages/*/package.py"):
-        faults += [f"{path}:{number}: {len(line)} characters; Spack's style has 99" for number, line
-                   in enumerate(path.read_text().splitlines(), 1) if len(line) > 99]
+        faults += [
+            f"{path}:{number}: {len(line)} characters; Spack's style has 99"
+            for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > 99
+        ]
     return recorder, faults
 
 
@@ -164,8 +177,10 @@ def main():
     if not faults:
         for condition, backend in BACKENDS.items():
             package = specs_of_package(recorder, condition)
-            environment = {words(spec) for spec in specs_of_environment(document["spack"], backend)
-                           if names_of_spec(spec) not in ENVIRONMENT_ONLY}
+            environment = {
+                words(spec) for spec in specs_of_environment(document["spack"], backend)
+                if names_of_spec(spec) not in ENVIRONMENT_ONLY
+            }
             for only, where in ((package - environment, "package.py"), (environment - package, "spack.yaml")):
                 faults += [f"{backend}: only in {where}: {' '.join(sorted(spec))}" for spec in only]
     print("\n".join(faults) or f"{len(recorder.depends)} dependencies, as in spack.yaml")

@@ -21,8 +21,10 @@ API = """
     removedirs rename requires resource rmtree run_after run_before set_executable set_install_permissions symlink test_part
     touch tty variant ver version when which which_string working_dir zsh_completion_path""".split()
 BUILD_SYSTEMS = {
-    "cmake": ["CMakePackage", "CMakeBuilder", "generator", "define", "define_from_variant", "define_cuda_architectures",
-              "define_hip_architectures"],
+    "cmake": [
+        "CMakePackage", "CMakeBuilder", "generator", "define", "define_from_variant", "define_cuda_architectures",
+        "define_hip_architectures"
+    ],
     "cuda": ["CudaPackage"],
     "rocm": ["ROCmPackage", "ROCmLibrary"],
     "generic": ["Package", "GenericBuilder"],
@@ -38,13 +40,13 @@ NAME = r"[a-z0-9][a-z0-9-]*"
 
 def is_spec(text, named=True):
     """Whether `text` is a spec as Tern writes them: [name][@versions][+variant][~variant][key=value]."""
-    return bool(re.fullmatch((NAME if named else f"({NAME})?") + ANONYMOUS, text if named else " " + text)
-                or not named and re.fullmatch(ANONYMOUS, text))
+    return bool(
+        re.fullmatch((NAME if named else f"({NAME})?") + ANONYMOUS, text if named else " " + text) or
+        not named and re.fullmatch(ANONYMOUS, text))
 
 
 class Recorder:
     """Loads a package and keeps what its directives say."""
-
     def __init__(self):
         self.conditions, self.depends, self.faults = [], [], []
         self.variants, self.versions, self.conflicts, self.requirements = {}, {}, [], []
@@ -90,14 +92,17 @@ class Recorder:
             for spec in specs:
                 self._read(spec, named=False)
             kept.append((specs, self._where(when)))
+
         return directive
 
     def load(self, path):
         """The package's class. Its methods' global names are looked up, too."""
         ignore = lambda *args, **options: None
-        played = {"when": self.when, "depends_on": self.depends_on, "version": self.version, "variant": self.variant,
-                  "conflicts": self.constraint(self.conflicts), "requires": self.constraint(self.requirements),
-                  "license": ignore, "maintainers": ignore, "join_path": lambda *parts: "/".join(map(str, parts))}
+        played = {
+            "when": self.when, "depends_on": self.depends_on, "version": self.version, "variant": self.variant,
+            "conflicts": self.constraint(self.conflicts), "requires": self.constraint(self.requirements),
+            "license": ignore, "maintainers": ignore, "join_path": lambda *parts: "/".join(map(str, parts))
+        }
         spack = types.ModuleType("spack.package")
         for name in API:
             setattr(spack, name, played.get(name, type(name, (), {})))
@@ -107,10 +112,13 @@ class Recorder:
         for system, names in BUILD_SYSTEMS.items():
             modules[f"spack_repo.builtin.build_systems.{system}"] = module = types.ModuleType(system)
             for name in names:
-                setattr(module, name, ignore if name == "generator" else type(name, (), {
-                    "cuda_arch_values": CUDA_ARCHITECTURES, "amdgpu_targets": AMDGPU_TARGETS,
-                    "define": staticmethod(lambda name, value: f"{name}={value}"),
-                    "define_from_variant": lambda self, name, variant: self.define(name, f"+{variant}" in self.spec)}))
+                setattr(
+                    module, name, ignore if name == "generator" else type(
+                        name, (), {
+                            "cuda_arch_values": CUDA_ARCHITECTURES, "amdgpu_targets": AMDGPU_TARGETS,
+                            "define": staticmethod(lambda name, value: f"{name}={value}"), "define_from_variant":
+                                lambda self, name, variant: self.define(name, f"+{variant}" in self.spec)
+                        }))
         before = {name: sys.modules.get(name) for name in modules}
         sys.modules.update(modules)
         scope = {"__file__": str(path), "__name__": "package"}
@@ -122,9 +130,10 @@ class Recorder:
                     del sys.modules[name]
                 else:
                     sys.modules[name] = module
-        package = next(value for name, value in scope.items()
-                       if isinstance(value, type) and value.__module__ == "package")
-        builtins = vars(scope["__builtins__"]) if isinstance(scope["__builtins__"], types.ModuleType) else scope["__builtins__"]
+        package = next(
+            value for name, value in scope.items() if isinstance(value, type) and value.__module__ == "package")
+        builtins = vars(scope["__builtins__"]) if isinstance(scope["__builtins__"],
+                                                             types.ModuleType) else scope["__builtins__"]
         for name in sorted(self._globals_of(compile(path.read_text(), path, "exec"))):
             if name not in scope and name not in builtins and name not in WHILE_BUILDING:
                 self.fault(f"{path.name}: no name {name} in Spack's package language")

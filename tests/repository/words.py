@@ -42,22 +42,29 @@ WORDS = [
     (r"(?:anal|paral|catal)ys(?:e|ed|ing)", "-yze"),
     (r"towards|whilst|amongst", "toward, while, among"),
     (r"(?:mis)?spelt|learnt|burnt|dreamt", "spelled, learned"),
-    (r"judgements?|acknowledgements?|licences?|defence|offence|practis(?:ed|ing)", "judgment, license, defense, practice"),
+    (r"judgements?|acknowledgements?|licences?|defence|offence|practis(?:ed|ing)",
+     "judgment, license, defense, practice"),
     (r"artefacts?|sceptic\w*|programmes?|ageing|fulfil|skilful|catalogues?|maths", "artifact, program, aging, catalog"),
 ]
-PATTERNS = [(re.compile(r"\b(?:" + words.replace(" ", r"\s+") + r")\b", re.IGNORECASE), instead)
-            for words, instead in WORDS]
+PATTERNS = [
+    (re.compile(r"\b(?:" + words.replace(" ", r"\s+") + r")\b", re.IGNORECASE), instead) for words, instead in WORDS
+]
 # -ise, which is -ize in American spelling except after these beginnings.
 ISE = re.compile(r"\b([a-z]+)is(?:e|ed|es|ers?|ing|ations?)\b", re.IGNORECASE)
-WITH_S = re.compile(r"(?:super|re|ad|de|impro|tele)v|\w*w|(?:de)?no|\w*ra|\w*pr|(?:pre|pro|compro|de|sur)m|a?r|"
-                    r"(?:pre|con|exer|ex|in|circum)c|expert|advert|chast|treat|disgu|merchand|parad|franch|po|[bc]ru|desp|ma", re.IGNORECASE)
+WITH_S = re.compile(
+    r"(?:super|re|ad|de|impro|tele)v|\w*w|(?:de)?no|\w*ra|\w*pr|(?:pre|pro|compro|de|sur)m|a?r|"
+    r"(?:pre|con|exer|ex|in|circum)c|expert|advert|chast|treat|disgu|merchand|parad|franch|po|[bc]ru|desp|ma",
+    re.IGNORECASE)
 
-CPP = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>R"(?P<d>[^(]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*")|'
-                 r"(?<![0-9])'(?:\\.|[^'\\\n])+'", re.DOTALL)
-PYTHON = re.compile(r'(?P<comment>#[^\n]*)|(?P<string>""".*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
+CPP = re.compile(
+    r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>R"(?P<d>[^(]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*")|'
+    r"(?<![0-9])'(?:\\.|[^'\\\n])+'", re.DOTALL)
+PYTHON = re.compile(
+    r'(?P<comment>#[^\n]*)|(?P<string>""".*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
 SOURCES = {".cpp": CPP, ".hpp": CPP, ".cu": CPP, ".cuh": CPP, ".py": PYTHON}
 WHOLE = {".md", ".in", ".sh", ".cmake", ".txt", ".yaml", ".yml", ".cff", ".def", ".bash", ".lua", ".toml", ".json"}
-EXEMPT = ("tests/repository/words.py", "lib/problems/", "lib/prepare/detail/language_words.cpp")  # sentences about houses
+EXEMPT = ("tests/repository/words.py", "lib/problems/", "lib/prepare/detail/language_words.cpp"
+         )  # sentences about houses
 
 
 def blank(found):
@@ -109,7 +116,8 @@ def main():
     check_itself()
     names = sys.argv[1:]
     if not names:
-        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True,
+                                text=True).stdout
         names = [name for name in listed.split("\0") if name and (ROOT / name).exists()]
     count = 0
     for name in names:

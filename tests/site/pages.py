@@ -6,12 +6,19 @@ sys.path.append(str(ROOT / "tests"))
 import limited
 
 # What a page loads: scripts, styles, images, frames. Links that a reader follows may lead anywhere.
-LOADED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>|\burl\([\"']?(?:https?:)?//|@import")
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>|\burl\([\"']?(?:https?:)?//|@import"
+)
 
 
 def build(root, out):
     """Exit code and output of a build of the documents of a directory."""
-    command = [sys.executable, "-B", "-m", "sphinx", "-W", "--keep-going", "-q", "-c", str(root / "docs"), str(root), str(out)]
+    command = [
+        sys.executable, "-B", "-m", "sphinx", "-W", "--keep-going", "-q", "-c",
+        str(root / "docs"),
+        str(root),
+        str(out)
+    ]
     done = limited.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, silent=120)
     return done.returncode, done.stdout
 
@@ -41,7 +48,6 @@ class Site(unittest.TestCase):
 
 class Faults(unittest.TestCase):
     """A few documents, and the same with faults."""
-
     def setUp(self):
         self.work = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.work)
@@ -64,7 +70,9 @@ class Faults(unittest.TestCase):
         self.assertEqual((code, output), (0, ""))
 
     def test_faults_are_reported(self):
-        self.write("docs/faq.md", "# FAQ\n\n[a](no_page.md) [b](usage.md#no-heading) [c](../input/no_deck.in)\n\n![d](no_figure.svg)\n")
+        self.write(
+            "docs/faq.md",
+            "# FAQ\n\n[a](no_page.md) [b](usage.md#no-heading) [c](../input/no_deck.in)\n\n![d](no_figure.svg)\n")
         self.write("docs/forgotten.md", "# Not in the navigation\n")
         code, output = build(self.work, self.work / "build")
         self.assertNotEqual(code, 0)
@@ -81,7 +89,9 @@ class Figures(unittest.TestCase):
             os.mkdir(f"{work}/curves")
             for file in files:
                 shutil.copy(file, f"{work}/curves")
-            limited.run([sys.executable, "-B", ROOT / "docs/curves_figure.py", *sorted(pathlib.Path(work).glob("curves/*.csv"))], check=True)
+            limited.run([
+                sys.executable, "-B", ROOT / "docs/curves_figure.py", *sorted(pathlib.Path(work).glob("curves/*.csv"))
+            ], check=True)
             for file in files:
                 drawn, kept = (pathlib.Path(d) / f"{file.stem}.svg" for d in (work, ROOT / "docs"))
                 self.assertEqual(self.curves(drawn), self.curves(kept), f"{kept} is not that of {file}")

@@ -53,12 +53,15 @@ def check_own_template(environment, folder):
     theirs = tokenizers.Tokenizer.from_file(str(folder / "bytes/tokenizer.json"))
     theirs.add_special_tokens([tokenizers.AddedToken(name, special=True, normalized=False) for name in names])
     begin = theirs.token_to_id(names[0])
-    theirs.post_processor = tokenizers.processors.TemplateProcessing(single="<|begin_of_text|> $A", special_tokens=[(names[0], begin)])
+    theirs.post_processor = tokenizers.processors.TemplateProcessing(single="<|begin_of_text|> $A",
+                                                                     special_tokens=[(names[0], begin)])
     own = folder / "llama"
     own.mkdir()
     text = theirs.to_str().replace(END, "<|not_it|>")  # else the end of documents
     (own / "tokenizer.json").write_text(text)
-    given = {"eos_token": {"content": "<|eot_id|>"}, "chat_template": "inline", "model_max_length": 77, "bos_token": names[0]}
+    given = {
+        "eos_token": {"content": "<|eot_id|>"}, "chat_template": "inline", "model_max_length": 77, "bos_token": names[0]
+    }
     (own / "tokenizer_config.json").write_text(json.dumps(given))
     (own / "chat_template.jinja").write_text("theirs")
     _, config = export(own, "own", folder / "own")
@@ -100,8 +103,11 @@ def check_templates(folder):
     check_own_template(environment, folder)
     _, config = export("bytes", "plain", folder / "plain")
     template = environment.from_string((folder / "plain/chat_template.jinja").read_text())
-    messages = [{"role": r, "content": c} for r, c in (("system", "s"), ("user", "q"), ("assistant", "a"), ("user", "r"))]
-    assert template.render(messages=messages, add_generation_prompt=True, eos_token=config["eos_token"]) == f"s\nq\na{END}r\n"
+    messages = [
+        {"role": r, "content": c} for r, c in (("system", "s"), ("user", "q"), ("assistant", "a"), ("user", "r"))
+    ]
+    assert template.render(messages=messages, add_generation_prompt=True,
+                           eos_token=config["eos_token"]) == f"s\nq\na{END}r\n"
 
 
 def main():
@@ -113,8 +119,9 @@ def main():
         check("bytes", "bytes", folder / "bytes", texts)
         for pattern in ("gpt2", "gpt4"):
             out = folder / pattern
-            subprocess.run([PREPARE, "text", "--input", corpus, "--output", out, "--train-bpe", "1000", "--pattern", pattern],
-                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [PREPARE, "text", "--input", corpus, "--output", out, "--train-bpe", "1000", "--pattern", pattern],
+                check=True, stdout=subprocess.DEVNULL)
             check(f"trained {pattern}", out, folder / f"{pattern}_out", texts)
         two_files(folder / "gpt2/tokenizer.json", folder / "files")
         check("GPT-2's two files", folder / "files", folder / "files_out", texts)

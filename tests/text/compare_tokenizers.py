@@ -25,26 +25,31 @@ QWEN = GPT4.replace(r"\p{N}{1,3}", r"\p{N}")
 O200K = "|".join([
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"
+])
 
 
 def stable_characters():
     """Characters whose category has been the same since Unicode 3.2: every library here knows them."""
     old = unicodedata.ucd_3_2_0
-    return [c for c in map(chr, range(0x110000))
-            if old.category(c) not in ("Cn", "Cs") and old.category(c) == unicodedata.category(c)]
+    return [
+        c for c in map(chr, range(0x110000))
+        if old.category(c) not in ("Cn", "Cs") and old.category(c) == unicodedata.category(c)
+    ]
 
 
 def make_texts(rng, count):
     characters = stable_characters()
     marks = [c for c in characters if unicodedata.combining(c)]
-    common = [" ", "  ", "\n", "\r\n", "\t", "'s", "'LL", "'re", "'", "the ", "The", "theme", "12", "3456", "!?",
-              "\u00a0", "\u3000", "\u2028", "caf\u00e9", "\u4f60\u597d", "\U0001f600", "e\u0301", "()", "//\n"]
+    common = [
+        " ", "  ", "\n", "\r\n", "\t", "'s", "'LL", "'re", "'", "the ", "The", "theme", "12", "3456", "!?", "\u00a0",
+        "\u3000", "\u2028", "caf\u00e9", "\u4f60\u597d", "\U0001f600", "e\u0301", "()", "//\n"
+    ]
     texts = ["", " ", "  ", "\n", "a", "'", "a" * 5000, " " * 300, "ab" * 700, "\u00e9" * 200]
     for i in range(count):
         pool = [common, characters[:200], characters, marks]
-        texts.append("".join(rng.choice(pool[rng.choice((0, 0, 0, 1, 1, 2, 2 if i % 2 else 3))])
-                             for _ in range(rng.randrange(60))))
+        texts.append("".join(
+            rng.choice(pool[rng.choice((0, 0, 0, 1, 1, 2, 2 if i % 2 else 3))]) for _ in range(rng.randrange(60))))
     return texts
 
 
@@ -57,7 +62,7 @@ def tern(tool, tokenizer, texts, *options):
         tokens = list(struct.unpack_from(f"<{count}i", out, at + 8))
         at += 8 + 4 * count
         (length,) = struct.unpack_from("<Q", out, at)
-        results.append((tokens, out[at + 8 : at + 8 + length]))
+        results.append((tokens, out[at + 8:at + 8 + length]))
         at += 8 + length
     assert at == len(out), "the tool wrote more than was asked"
     return results
@@ -99,8 +104,9 @@ def check_trained_here(tool, prepare, folder, texts, corpus):
     """Vocabularies that ./prepare trains."""
     for pattern, regex in (("gpt2", GPT2), ("gpt4", GPT4)):
         out = folder / pattern
-        subprocess.run([prepare, "text", "--input", corpus, "--output", out, "--train-bpe", "1500", "--pattern",
-                        pattern], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [prepare, "text", "--input", corpus, "--output", out, "--train-bpe", "1500", "--pattern", pattern],
+            check=True, stdout=subprocess.DEVNULL)
         ours = check(tool, f"trained {pattern}, tokenizers", out / "tokenizer.json", texts)
         vocabulary = json.loads((out / "tokenizer.json").read_text())["model"]["vocab"]
         assert len(vocabulary) == 1499
@@ -123,18 +129,22 @@ def check_trained_there(tool, folder, texts):
         "properties form": pre_tokenizers.Sequence(
             [split(r"\p{Han}+|\x{6e}+|[\p{Lu}\x{e9}]+|[^\P{Ll}]+|\p{P}{1,2}|[\P{S}\S]+|\P{L}"), byte_level]),
         "digits form": pre_tokenizers.Sequence(
-            [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
+            [pre_tokenizers.Digits(individual_digits=True),
+             pre_tokenizers.ByteLevel(add_prefix_space=False)]),
     }
     for name, form in forms.items():
         theirs = tokenizers.Tokenizer(models.BPE())
         theirs.pre_tokenizer, theirs.decoder = form, decoders.ByteLevel()
         if name == "qwen form":
             theirs.normalizer = normalizers.NFC()
-        theirs.train_from_iterator(texts, trainers.BpeTrainer(
-            vocab_size=2000, show_progress=False, special_tokens=["<|endoftext|>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-        theirs.add_tokens([tokenizers.AddedToken("<think>", special=False, normalized=False),
-                           tokenizers.AddedToken("</think>", special=False, normalized=False)])
+        theirs.train_from_iterator(
+            texts,
+            trainers.BpeTrainer(vocab_size=2000, show_progress=False, special_tokens=["<|endoftext|>"],
+                                initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        theirs.add_tokens([
+            tokenizers.AddedToken("<think>", special=False, normalized=False),
+            tokenizers.AddedToken("</think>", special=False, normalized=False)
+        ])
         file = folder / (name.replace(" ", "_") + ".json")
         theirs.save(str(file))
         tagged = texts + ["<think>the theme</think>\n\nthe <think", "a<think><think> </think>"]
@@ -162,12 +172,16 @@ def check_special_tokens(tool, file, texts, rng):
 def check_surroundings(tool, file, texts):
     """What a post-processor puts around a single text, in the forms of published tokenizers."""
     theirs = tokenizers.Tokenizer.from_file(str(file))
-    theirs.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in ("<|begin|>", "<|end|>")])
+    theirs.add_special_tokens(
+        [tokenizers.AddedToken(t, special=True, normalized=False) for t in ("<|begin|>", "<|end|>")])
     ids = [(name, theirs.token_to_id(name)) for name in ("<|begin|>", "<|end|>")]
     template = lambda single: processors.TemplateProcessing(single=single, pair="$A $B:1", special_tokens=ids)
-    forms = {"begin": template("<|begin|> $A"), "both": template("<|begin|> $A <|end|>"), "end": template("$A <|end|> <|end|>"),
-             "llama form": processors.Sequence([processors.ByteLevel(trim_offsets=True), template("<|begin|> $A")]),
-             "byte level": processors.ByteLevel()}
+    forms = {
+        "begin": template("<|begin|> $A"), "both": template("<|begin|> $A <|end|>"),
+        "end": template("$A <|end|> <|end|>"),
+        "llama form": processors.Sequence([processors.ByteLevel(trim_offsets=True),
+                                           template("<|begin|> $A")]), "byte level": processors.ByteLevel()
+    }
     for name, form in forms.items():
         theirs.post_processor = form
         made = file.with_name(name.replace(" ", "_") + "_post.json")

@@ -40,9 +40,7 @@ def read(file, dtype):
             stored = dict(deserialize(opened.read()))
         assert all(t["dtype"] == "BF16" for t in stored.values()), stored
         loaded = {
-            name: (np.frombuffer(t["data"], np.uint16).astype(np.uint32) << 16)
-            .view(np.float32)
-            .reshape(t["shape"])
+            name: (np.frombuffer(t["data"], np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(t["shape"])
             for name, t in stored.items()
         }
     else:

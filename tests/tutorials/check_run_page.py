@@ -61,14 +61,17 @@ class Page(unittest.TestCase):
     def run_page(self, text, *options):
         self.page = self.folder / "page.md"
         self.page.write_text(text)
-        done = subprocess.run([sys.executable, RUNNER, self.page, self.folder / "run", "--trainer", "/bin/true", "--prepare", "/bin/true",
-                               *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run([
+            sys.executable, RUNNER, self.page, self.folder / "run", "--trainer", "/bin/true", "--prepare", "/bin/true",
+            *options
+        ], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout
 
     def refused(self, text, *parts):
         code, said = self.run_page(text)
         self.assertEqual(code, 1, said)
-        for part in parts: self.assertIn(part, said)
+        for part in parts:
+            self.assertIn(part, said)
 
     def changed(self, old, new):
         self.assertEqual(GOOD.count(old), 1, old)
@@ -81,15 +84,18 @@ class Page(unittest.TestCase):
         self.assertEqual(os.readlink(self.folder / "run/trainer"), str(pathlib.Path("/bin/true").resolve()))
 
     def test_commands_that_fail(self):
-        self.refused(self.changed("cat words.txt\n", "cat words.txt\ncat nothing.txt\n"), "page.md:11: exit code 1", "nothing.txt: No such")
+        self.refused(self.changed("cat words.txt\n", "cat words.txt\ncat nothing.txt\n"), "page.md:11: exit code 1",
+                     "nothing.txt: No such")
         self.refused(self.changed('echo "$word again"', "exit 75"), "page.md:29: exit code 75")
         self.refused(self.changed("word=$(head -n 1 words.txt)", "false | true"), "exit code 1")
 
     def test_output_that_differs(self):
-        self.refused(self.changed("two\nthree\n```\n\n<!--", "two\nfour\n```\n\n<!--"), "the page shows\n  four", "print\n  three")
+        self.refused(self.changed("two\nthree\n```\n\n<!--", "two\nfour\n```\n\n<!--"), "the page shows\n  four",
+                     "print\n  three")
         self.refused(self.changed("two\nthree\n```\n\n<!--", "two\n```\n\n<!--"), "the page shows\n  (nothing)")
         self.refused(self.changed("one 7 MiB", "one 7 apples"), "the page shows\n  one 7 apples")
-        self.refused(self.changed("again\npython", "again\nPython"), "the commands do not print, in this order,\n  Python 12")
+        self.refused(self.changed("again\npython", "again\nPython"),
+                     "the commands do not print, in this order,\n  Python 12")
         self.refused(self.changed("cut: ^t", "cut: ^none"), "no line of the output matches '^none'")
 
     def test_values_out_of_their_range(self):

@@ -34,9 +34,10 @@ ROOT = HERE.parents[1]
 sys.path.append(str(HERE.parent))
 import limited
 
-SECONDS = 900            # of a page, on a machine of its own
+SECONDS = 900  # of a page, on a machine of its own
 MARK = "@@ end of block"
-NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?:/\d+)?(?: ?(?:ms|s|min|hours|h|KiB|MiB|GiB|kB|MB|GB|K|M|G|%)\b)?", re.I)
+NUMBER = re.compile(
+    r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?:/\d+)?(?: ?(?:ms|s|min|hours|h|KiB|MiB|GiB|kB|MB|GB|K|M|G|%)\b)?", re.I)
 
 
 class Block:
@@ -57,7 +58,8 @@ class Expectation:
 
     def __init__(self, line, text):
         parts = re.split(r"\s*<=\s*", text)
-        if len(parts) != 3: sys.exit(f"line {line}: an expectation is LOW <= REGEX <= HIGH, not '{text}'")
+        if len(parts) != 3:
+            sys.exit(f"line {line}: an expectation is LOW <= REGEX <= HIGH, not '{text}'")
         self.line, self.low, self.pattern, self.high = line, float(parts[0]), parts[1], float(parts[2])
 
 
@@ -82,7 +84,8 @@ def parse(page):
             parts.append(block)
         elif line.strip() and notes:
             sys.exit(f"{page.name}:{number}: a comment stands before text instead of a block")
-    if block is not None: sys.exit(f"{page.name}:{block.line}: this block does not end")
+    if block is not None:
+        sys.exit(f"{page.name}:{block.line}: this block does not end")
     return parts
 
 
@@ -91,14 +94,17 @@ def comparable(line):
 
 
 def lay_out(folder, options):
-    if folder.exists(): shutil.rmtree(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
     if options.after:
-        if not options.after.is_dir(): sys.exit(f"{options.after} is missing: run the page that makes it first")
+        if not options.after.is_dir():
+            sys.exit(f"{options.after} is missing: run the page that makes it first")
         shutil.copytree(options.after, folder, symlinks=True)
         shutil.rmtree(folder / ".page")
     else:
         folder.mkdir(parents=True)
-        for name in ("docs", "input", "jobs", "lib"): (folder / name).symlink_to(ROOT / name)
+        for name in ("docs", "input", "jobs", "lib"):
+            (folder / name).symlink_to(ROOT / name)
         (folder / "trainer").symlink_to(options.trainer)
         (folder / "prepare").symlink_to(options.prepare)
     (folder / ".page/bin").mkdir(parents=True)
@@ -109,10 +115,12 @@ def lay_out(folder, options):
 
 def link_transformers(page, parts, folder):
     """Links hf to the environment with Transformers; without one, leaves out the blocks that use it. Returns how many."""
-    if "hf/bin/" not in page.read_text() or (folder / "hf").exists(): return 0
+    if "hf/bin/" not in page.read_text() or (folder / "hf").exists():
+        return 0
     found = os.environ.get("TERN_TRANSFORMERS")
     if found:
-        if not pathlib.Path(found, "bin/python").exists(): sys.exit(f"TERN_TRANSFORMERS: {found}/bin/python does not exist")
+        if not pathlib.Path(found, "bin/python").exists():
+            sys.exit(f"TERN_TRANSFORMERS: {found}/bin/python does not exist")
         (folder / "hf").symlink_to(pathlib.Path(found).resolve())
         return 0
     left_out = 0
@@ -121,8 +129,10 @@ def link_transformers(page, parts, folder):
         if part.kind == "commands":
             reason = "needs Transformers" if "hf/bin/" in part.text and "not run" not in part.notes else None
             left_out += reason is not None
-        if reason and part.kind != "expectation": part.notes["not run"] = reason
-        if reason and part.kind == "expectation": part.low, part.high = None, None
+        if reason and part.kind != "expectation":
+            part.notes["not run"] = reason
+        if reason and part.kind == "expectation":
+            part.low, part.high = None, None
     return left_out
 
 
@@ -140,11 +150,13 @@ def script_of(parts, folder):
 def run(page, parts, folder):
     """Output of each block of commands by its number; the page ends here if one fails."""
     # One thread: tests run at once.
-    env = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", HF_HUB_OFFLINE="1")
+    env = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+               HF_HUB_OFFLINE="1")
     (folder / ".page/page.sh").write_text(script_of(parts, folder))
     with open(folder / ".page/output.txt", "w") as file:
-        done = limited.run(["bash", ".page/page.sh"], cwd=folder, env=env, stdout=file, stderr=limited.subprocess.STDOUT,
-                           stdin=limited.subprocess.DEVNULL, seconds=SECONDS, silent=SECONDS)
+        done = limited.run(["bash", ".page/page.sh"], cwd=folder, env=env, stdout=file,
+                           stderr=limited.subprocess.STDOUT, stdin=limited.subprocess.DEVNULL, seconds=SECONDS,
+                           silent=SECONDS)
     pieces = re.split(rf"^{MARK} (\d+)\n", (folder / ".page/output.txt").read_text(errors="replace"), flags=re.M)
     outputs = {int(number): text.splitlines() for text, number in zip(pieces[::2], pieces[1::2])}
     if done.returncode != 0:
@@ -156,9 +168,11 @@ def run(page, parts, folder):
 
 def cut(pattern, output):
     begin, _, end = pattern.partition(" .. ")
-    if not end: return [line for line in output if re.search(begin, line)]
+    if not end:
+        return [line for line in output if re.search(begin, line)]
     first = next((at for at, line in enumerate(output) if re.search(begin, line)), None)
-    if first is None: return []
+    if first is None:
+        return []
     last = next((at for at in range(first, len(output)) if re.search(end, output[at])), len(output) - 1)
     return output[first:last + 1]
 
@@ -167,15 +181,19 @@ def faults_of_output(block, output):
     shown = block.lines
     if "cut" in block.notes:
         found = [line.rstrip() for line in cut(block.notes["cut"], output)]
-        if not found: yield f"no line of the output matches '{block.notes['cut']}'"
+        if not found:
+            yield f"no line of the output matches '{block.notes['cut']}'"
         for at in range(max(len(found), len(shown))):
             a, b = (lines[at] if at < len(lines) else "(nothing)" for lines in (shown, found))
-            if comparable(a) != comparable(b): yield f"the page shows\n  {a}\nand the commands print\n  {b}"
+            if comparable(a) != comparable(b):
+                yield f"the page shows\n  {a}\nand the commands print\n  {b}"
         return
     at = 0
     for line in shown:
-        while at < len(output) and comparable(output[at]) != comparable(line): at += 1
-        if at == len(output): yield f"the commands do not print, in this order,\n  {line}"
+        while at < len(output) and comparable(output[at]) != comparable(line):
+            at += 1
+        if at == len(output):
+            yield f"the commands do not print, in this order,\n  {line}"
         at += 1
 
 
@@ -190,10 +208,14 @@ def faults_of_expectation(part, output):
 def check(page, parts, outputs):
     faults, output = [], []
     for at, part in enumerate(parts):
-        if part.kind == "commands": output = outputs.get(at, output)
-        if part.kind == "output" and "not run" not in part.notes: found = faults_of_output(part, output)
-        elif part.kind == "expectation" and part.low is not None: found = faults_of_expectation(part, output)
-        else: continue
+        if part.kind == "commands":
+            output = outputs.get(at, output)
+        if part.kind == "output" and "not run" not in part.notes:
+            found = faults_of_output(part, output)
+        elif part.kind == "expectation" and part.low is not None:
+            found = faults_of_expectation(part, output)
+        else:
+            continue
         faults += [f"{page.name}:{part.line}: {fault}" for fault in found]
     return faults
 
@@ -202,10 +224,12 @@ def update(page, parts, outputs):
     """The page with what was cut in this run."""
     lines, output, moved = page.read_text().splitlines(), [], 0
     for at, part in enumerate(parts):
-        if part.kind == "commands": output = outputs.get(at, output)
-        if part.kind != "output" or "cut" not in part.notes: continue
+        if part.kind == "commands":
+            output = outputs.get(at, output)
+        if part.kind != "output" or "cut" not in part.notes:
+            continue
         found = [line.rstrip() for line in cut(part.notes["cut"], output)]
-        begin = part.line + moved   # the line after the fence, from 0
+        begin = part.line + moved  # the line after the fence, from 0
         lines[begin:begin + len(part.lines)] = found
         moved += len(found) - len(part.lines)
     page.write_text("\n".join(lines) + "\n")
@@ -215,25 +239,29 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("page", type=pathlib.Path)
     options.add_argument("folder", type=pathlib.Path)
-    for name in ("--trainer", "--prepare", "--after"): options.add_argument(name, type=lambda name: pathlib.Path(name).resolve())
+    for name in ("--trainer", "--prepare", "--after"):
+        options.add_argument(name, type=lambda name: pathlib.Path(name).resolve())
     options.add_argument("--update", action="store_true")
     options = options.parse_args()
     page, folder = options.page.resolve(), options.folder.resolve()
     parts = parse(page)
-    if not any(part.kind == "commands" for part in parts): sys.exit(f"{page.name} has no commands")
+    if not any(part.kind == "commands" for part in parts):
+        sys.exit(f"{page.name} has no commands")
     lay_out(folder, options)
     left_out = link_transformers(page, parts, folder)
     outputs = run(page, parts, folder)
     if options.update:
         update(page, parts, outputs)
         parts = parse(page)
-        if left_out: sys.exit(f"{page.name} is up to date but for the blocks that use Transformers: set TERN_TRANSFORMERS")
+        if left_out:
+            sys.exit(f"{page.name} is up to date but for the blocks that use Transformers: set TERN_TRANSFORMERS")
     faults = check(page, parts, outputs)
     print(*faults, sep="\n")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = used.ru_utime + used.ru_stime
-    print(f"{page.name}: {len(outputs)} blocks of commands have run in {seconds:.0f} s of processor time; {len(faults)} faults"
-          + (f"; {left_out} that use Transformers have not run: set TERN_TRANSFORMERS" if left_out else ""))
+    print(
+        f"{page.name}: {len(outputs)} blocks of commands have run in {seconds:.0f} s of processor time; {len(faults)} faults"
+        + (f"; {left_out} that use Transformers have not run: set TERN_TRANSFORMERS" if left_out else ""))
     sys.exit(1 if faults else 0)
 
 

@@ -10,16 +10,18 @@ from tokenizers import Regex, pre_tokenizers
 
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf".split()
 # Those with additions; the last seven are new.
-SCRIPTS = ("Arabic Armenian Balinese Bengali Bopomofo Brahmi Common Coptic Cyrillic Devanagari Egyptian_Hieroglyphs Ethiopic Georgian "
-           "Glagolitic Grantha Greek Gujarati Gurmukhi Han Hangul Hebrew Hiragana Inherited Javanese Kaithi Kannada Katakana Khmer Khojki "
-           "Lao Latin Malayalam Mongolian Myanmar Oriya Sharada Sinhala Sundanese Syriac Tagalog Tamil Tangut Telugu Thai Tibetan "
-           "Garay Gurung_Khema Kawi Kirat_Rai Nag_Mundari Ol_Onal Sunuwar Todhri Tulu_Tigalari").split()
+SCRIPTS = (
+    "Arabic Armenian Balinese Bengali Bopomofo Brahmi Common Coptic Cyrillic Devanagari Egyptian_Hieroglyphs Ethiopic Georgian "
+    "Glagolitic Grantha Greek Gujarati Gurmukhi Han Hangul Hebrew Hiragana Inherited Javanese Kaithi Kannada Katakana Khmer Khojki "
+    "Lao Latin Malayalam Mongolian Myanmar Oriya Sharada Sinhala Sundanese Syriac Tagalog Tamil Tangut Telugu Thai Tibetan "
+    "Garay Gurung_Khema Kawi Kirat_Rai Nag_Mundari Ol_Onal Sunuwar Todhri Tulu_Tigalari").split()
 
 
 def ranges(text, name):
     """First and last characters of the runs in `text`, which is sorted, of a property."""
     found = []
-    for piece, _ in pre_tokenizers.Split(Regex(rf"\p{{{name}}}"), behavior="removed", invert=True).pre_tokenize_str(text):
+    for piece, _ in pre_tokenizers.Split(Regex(rf"\p{{{name}}}"), behavior="removed",
+                                         invert=True).pre_tokenize_str(text):
         for c in map(ord, piece):
             if found and found[-1][1] == c - 1:
                 found[-1][1] = c
