@@ -85,7 +85,7 @@ TEST(SampleSource, FlatHasOneLevel) {
   rules.hierarchical = false;
   const SampleSource conditioned({small()}, bytes(), rules);
   EXPECT_EQ(conditioned.positions(), 4u + 2 * 12);
-  Batch batch = batch_of(conditioned, 0);
+  SampleRows batch = batch_of(conditioned, 0);
   EXPECT_EQ(batch.tokens, (Tokens{'q', 'q', E, 'p', E, 'x', 'x', 'x', E}));
   EXPECT_EQ(batch.pieces[0].prefix, 3u);
   EXPECT_EQ(batch.pieces[0].length, (std::array<std::uint32_t, 2>{0, 6}));
