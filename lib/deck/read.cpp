@@ -47,9 +47,9 @@ void unknown_name(Table& table, const Group& group, const Assignment& assignment
 }
 
 /// Groups must be known and occur once; fields of unknown groups are not checked.
-void check_groups(const ParsedDeck& parsed, Table& table, Errors& errors) {
+void check_groups(const namelist::ParsedDeck& parsed, Table& table, Errors& errors) {
   std::map<std::string, Location> seen;
-  for (const GroupUse& use : parsed.groups) {
+  for (const namelist::GroupUse& use : parsed.groups) {
     if (!table.find(use.name))
       errors.add(use.location, fmt::format("{}: no such group{}", use.name,
                                            suggestion(use.name, names_of(table))));
@@ -144,12 +144,14 @@ Deck parse_and_check(const std::string& text, const std::string& name,
   Deck deck;
   Table table = describe(deck);
   Errors errors(name, overrides);
-  const MayHoldLines may_hold_lines = [&](const std::string& group, const std::string& field) {
+  const namelist::MayHoldLines may_hold_lines = [&](const std::string& group,
+                                                    const std::string& field) {
     const Field* found = table.find(group, field);
     return found && found->lines;
   };
 
-  const ParsedDeck parsed = parse_deck(clean(text, errors), may_hold_lines, errors);
+  const namelist::ParsedDeck parsed =
+      namelist::parse_deck(clean(text, errors), may_hold_lines, errors);
   check_groups(parsed, table, errors);
   std::map<std::string, std::map<int, Location>> seen;
   for (const Assignment& assignment : parsed.assignments) {

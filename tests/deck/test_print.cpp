@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "deck/corpus.hpp"
-#include "deck/detail/parser.hpp"
 #include "deck/detail/table.hpp"
 #include "deck/mistakes.hpp"
+#include "namelist/parser.hpp"
 
 namespace tern::test {
 namespace {
@@ -106,7 +106,7 @@ Lines declared_members() {
   for (std::string line; std::getline(header, line);) {
     line.resize(std::min(line.find("//"), line.size()));
     if (line.starts_with("struct ")) {
-      group = deck::detail::lower(line.substr(7, line.find(' ', 7) - 7));
+      group = namelist::lower(line.substr(7, line.find(' ', 7) - 7));
       continue;
     }
     if (line.find("operator==") != std::string::npos) group.clear();
@@ -137,7 +137,7 @@ TEST(DeckSchema, EveryFieldHasHelpAndFitsALine) {
     for (const auto& field : group.fields) {
       EXPECT_FALSE(field.help.empty()) << group.name << "." << field.name;
       EXPECT_LT(field.help.size(), 110u) << group.name << "." << field.name;
-      EXPECT_EQ(field.name, deck::detail::lower(field.name));
+      EXPECT_EQ(field.name, namelist::lower(field.name));
     }
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 #include <string>
 
-#include "deck/detail/parser.hpp"
 #include "deck/detail/table.hpp"
 #include "deck/loaded_model.hpp"
+#include "namelist/parser.hpp"
 
 namespace tern::deck::detail {
+
+using namelist::Assignment, namelist::Value, namelist::lower;
 
 /// Assigns values to a field. A wrong type or count is a mistake and leaves the field unchanged,
 /// marked invalid.

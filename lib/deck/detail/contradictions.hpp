@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "deck/detail/errors.hpp"
 #include "deck/detail/table.hpp"
 
 namespace tern::deck::detail {

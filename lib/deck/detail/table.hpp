@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "deck/deck.hpp"
-#include "deck/detail/errors.hpp"
+#include "namelist/errors.hpp"
 
 namespace tern::deck::detail {
+
+using namelist::Errors, namelist::Location;
 
 using Strings = std::vector<std::string>;
 using Numbers = std::vector<double>;

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-namespace tern::deck::detail {
+namespace tern::namelist {
 
 /// Position in the deck's text, or an override. Lines and columns (in characters) count from 1;
 /// line 0 is the deck as a whole.
@@ -43,4 +43,4 @@ class Errors {
   std::vector<Error> list_;
 };
 
-}  // namespace tern::deck::detail
+}  // namespace tern::namelist

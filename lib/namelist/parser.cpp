@@ -1,4 +1,4 @@
-#include "deck/detail/parser.hpp"
+#include "namelist/parser.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/utf8.hpp"
 
-namespace tern::deck::detail {
+namespace tern::namelist {
 namespace {
 
 constexpr std::size_t max_values = 10000;  // per name; guards against 999999999*1
@@ -315,4 +315,4 @@ bool parse_values(std::string_view text, const std::string& name, bool lines, in
   return Parser(text, may_hold_lines, errors, override_index).values_alone(name, values);
 }
 
-}  // namespace tern::deck::detail
+}  // namespace tern::namelist

@@ -1,4 +1,4 @@
-#include "deck/detail/errors.hpp"
+#include "namelist/errors.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace tern::deck::detail {
+namespace tern::namelist {
 
 namespace {
 
@@ -44,4 +44,4 @@ void Errors::throw_if_any() {
   throw UserError(all);
 }
 
-}  // namespace tern::deck::detail
+}  // namespace tern::namelist

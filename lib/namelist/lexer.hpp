@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "deck/detail/errors.hpp"
+#include "namelist/errors.hpp"
 
-namespace tern::deck::detail {
+namespace tern::namelist {
 
 struct Token {
   enum Kind { group, word, string, repeat, equals, comma, left, right, slash, unknown, end };
@@ -47,4 +47,4 @@ class Lexer {
   bool first_ = true;
 };
 
-}  // namespace tern::deck::detail
+}  // namespace tern::namelist

@@ -1,10 +1,10 @@
-#include "deck/detail/lexer.hpp"
+#include "namelist/lexer.hpp"
 
 #include <fmt/format.h>
 
 #include "base/utf8.hpp"
 
-namespace tern::deck::detail {
+namespace tern::namelist {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -145,4 +145,4 @@ void Lexer::resume_after_line_of(const Token& token) {
   while (at_ < text_.size() && line_ == token.location.line) advance();
 }
 
-}  // namespace tern::deck::detail
+}  // namespace tern::namelist

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "deck/detail/errors.hpp"
-#include "deck/detail/lexer.hpp"
+#include "namelist/errors.hpp"
+#include "namelist/lexer.hpp"
 
-namespace tern::deck::detail {
+namespace tern::namelist {
 
 struct Value {
   std::string text;
@@ -47,4 +47,4 @@ bool parse_values(std::string_view text, const std::string& name, bool lines, in
 
 std::string lower(std::string_view text);
 
-}  // namespace tern::deck::detail
+}  // namespace tern::namelist
