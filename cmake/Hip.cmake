@@ -1,6 +1,6 @@
-# For TERN_BACKEND=hip: sets the architecture and the flags with which the compiler finds ROCm (TERN_HIP_FLAGS), and stops
-# if it does not find ROCm.
-# Sources are C++; Kokkos adds the flags that compile them for the GPU (-xhip --offload-arch).
+# For TERN_BACKEND=hip: sets the architecture and the flags with which the compiler finds ROCm (TERN_HIP_FLAGS), and
+# stops if it does not find ROCm. Sources are C++; Kokkos adds the flags that compile them for the GPU (-xhip
+# --offload-arch).
 set(CMAKE_HIP_ARCHITECTURES gfx90a CACHE STRING "AMD GPU architecture: gfx90a (MI200), gfx942 (MI300), ...")
 if(NOT CMAKE_HIP_ARCHITECTURES MATCHES "^gfx[0-9a-f]+$")
   message(FATAL_ERROR "CMAKE_HIP_ARCHITECTURES is '${CMAKE_HIP_ARCHITECTURES}'; Kokkos compiles for one, e.g. gfx90a.")

@@ -1,5 +1,5 @@
-# tern_find_kokkos(options of find_package...): finds an installed Kokkos Kernels and checks its Kokkos. It does not ask for
-# a version: the version file accepts only one major version, and Trilinos installs none.
+# tern_find_kokkos(options of find_package...): finds an installed Kokkos Kernels and checks its Kokkos. It does not ask
+# for a version: the version file accepts only one major version, and Trilinos installs none.
 set(TERN_KOKKOS_MINIMUM 4.5.0)
 
 macro(tern_find_kokkos)

@@ -44,8 +44,8 @@ if(TERN_SANITIZE)
   target_link_options(tern_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
-# Processor that kernels and Kokkos are compiled for (-march=NAME). Programs check at start that they run on it. With a GPU
-# the processor computes little, so the build runs on any.
+# Processor that kernels and Kokkos are compiled for (-march=NAME). Programs check at start that they run on it. With a
+# GPU the processor computes little, so the build runs on any.
 set(TERN_ARCH_DEFAULT native)
 if(TERN_BACKEND MATCHES "^(cuda|hip)$")
   set(TERN_ARCH_DEFAULT none)

@@ -60,7 +60,8 @@ common+=("-DCMAKE_CXX_FLAGS=$cxx_flags")
 case $backend in
   serial) backends=(-DKokkos_ENABLE_SERIAL=ON) ;;
   openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON) ;;
-  # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header restores them (Kokkos >= 4.7.1 needs none of it).
+  # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header restores them (Kokkos >= 4.7.1 needs none of
+  # it).
   cuda)   backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
                     -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_IMPL_MDSPAN=OFF)
           common+=(-DCMAKE_CUDA_STANDARD=20 -DCMAKE_CUDA_ARCHITECTURES="${architecture:-90}"

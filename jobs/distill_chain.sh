@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Used by jobs/distill_small.sh and jobs/distill_languages.sh: prompt distillation from scratch to the gap table. Trains a
-# teacher, which answers with a prompt, trains a student on these answers without the prompt, and scores both on other
+# Used by jobs/distill_small.sh and jobs/distill_languages.sh: prompt distillation from scratch to the gap table. Trains
+# a teacher, which answers with a prompt, trains a student on these answers without the prompt, and scores both on other
 # sentences.
 #
 #   jobs/distill_chain.sh NAME FOLDER [trainer options]     from the root of the project, or within a Slurm job
 #
-# NAME selects the decks input/NAME_teacher_train.in, _teacher.in and _student.in; FOLDER contains test.jsonl. Every deck
-# gets the options. RANKS=2 starts two ranks without Slurm. Finished parts are not repeated.
+# NAME selects the decks input/NAME_teacher_train.in, _teacher.in and _student.in; FOLDER contains test.jsonl. Every
+# deck gets the options. RANKS=2 starts two ranks without Slurm. Finished parts are not repeated.
 set -euo pipefail
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 case ${1:-} in

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prompt distillation on one or two H100 or H200, from scratch to the gap table. It trains a teacher of 124M parameters to
-# look up codes in its prompt, lets it answer with one prompt, trains a student of the same size on these answers
+# Prompt distillation on one or two H100 or H200, from scratch to the gap table. It trains a teacher of 124M parameters
+# to look up codes in its prompt, lets it answer with one prompt, trains a student of the same size on these answers
 # without the prompt, and scores both on other sentences. From the root of the project, after a build with the cuda
 # preset:
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A small prompt distillation in minutes, from scratch to the gap table. It trains a teacher, which answers with a prompt,
-# trains a student on these answers without the prompt, and scores both on other sentences. From the root of the
+# A small prompt distillation in minutes, from scratch to the gap table. It trains a teacher, which answers with a
+# prompt, trains a student on these answers without the prompt, and scores both on other sentences. From the root of the
 # project, after a build:
 #
 #   jobs/distill_small.sh                 on this machine; on two ranks: RANKS=2 jobs/distill_small.sh

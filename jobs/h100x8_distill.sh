@@ -10,9 +10,9 @@
 #                                                          where FILE has labeled sentences
 #   data/distill/prompt.txt                                the prompt, with {text} in place of the sentence
 #
-# A stopped job is requeued and resumes. Finished parts are not repeated: remove runs/h100x8_distill_* to restart. To plan
-# a deck on any machine: ./trainer DECK --dry-run --without-data --device h100. Each rank takes the GPU of its local rank:
-# do not use --gpus-per-task.
+# A stopped job is requeued and resumes. Finished parts are not repeated: remove runs/h100x8_distill_* to restart. To
+# plan a deck on any machine: ./trainer DECK --dry-run --without-data --device h100. Each rank takes the GPU of its
+# local rank: do not use --gpus-per-task.
 #SBATCH --job-name=h100x8_distill
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=02:00:00

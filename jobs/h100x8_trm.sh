@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # TRM in two phases on a node of eight H100 or H200. The second phase starts only if the first passes its verdict (exit
-# code 0); otherwise Slurm removes it. If a deck's verdict needs a baseline (&evaluation baseline = RUN), a job before it
-# trains that baseline: a plain GPT of equal parameters on the same data. From the root of the project, after a build with
-# the cuda preset, with token shards in data/openwebtext (./prepare --help), on the login node:
+# code 0); otherwise Slurm removes it. If a deck's verdict needs a baseline (&evaluation baseline = RUN), a job before
+# it trains that baseline: a plain GPT of equal parameters on the same data. From the root of the project, after a build
+# with the cuda preset, with token shards in data/openwebtext (./prepare --help), on the login node:
 #
 #   jobs/h100x8_trm.sh                                submits all jobs and prints their ids
 #   jobs/h100x8_trm.sh FIRST.in SECOND.in             other decks
 #   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   sbatch options of both phases, as --NAME=VALUE before the decks
 #
-# The script submits itself with --phase. As a job it runs the given deck, from the newest checkpoint if there is one. Each
-# rank takes the GPU of its local rank, or the only visible one. NCCL must see all GPUs: do not use --gpus-per-task.
+# The script submits itself with --phase. As a job it runs the given deck, from the newest checkpoint if there is one.
+# Each rank takes the GPU of its local rank, or the only visible one. NCCL must see all GPUs: do not use
+# --gpus-per-task.
 #SBATCH --job-name=h100x8_trm
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=06:00:00

@@ -6,7 +6,8 @@
 #
 # On four GPUs of a node: sbatch --ntasks=4 --gpus-per-node=4 jobs/h200_bd3lm.sh
 # On two nodes of eight GPUs: sbatch --nodes=2 --ntasks=16 --ntasks-per-node=8 --gpus-per-node=8 jobs/h200_bd3lm.sh
-# Each rank takes the GPU of its local rank, or the only visible one. NCCL must see all GPUs: do not use --gpus-per-task.
+# Each rank takes the GPU of its local rank, or the only visible one. NCCL must see all GPUs: do not use
+# --gpus-per-task.
 #SBATCH --job-name=h200_bd3lm
 #SBATCH --nodes=1 --ntasks=1 --gpus-per-node=1 --cpus-per-task=10
 #SBATCH --time=12:00:00

@@ -4,8 +4,8 @@
 #   jobs/install.sh            what builds and runs need
 #   jobs/install.sh --tests    also what tests need: Slurm, Python environments
 #
-# It prints what it installs, and does nothing if nothing is missing. On other systems it lists the packages and ends with
-# exit code 1.
+# It prints what it installs, and does nothing if nothing is missing. On other systems it lists the packages and ends
+# with exit code 1.
 set -euo pipefail
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Used by the job scripts of this folder. Runs a deck on the ranks of the job, and requeues the job if a signal or the end
-# of its time stopped the trainer (exit code 75, checkpoint written), or if a node of the job no longer starts processes.
-# The run then resumes from its newest checkpoint.
+# Used by the job scripts of this folder. Runs a deck on the ranks of the job, and requeues the job if a signal or the
+# end of its time stopped the trainer (exit code 75, checkpoint written), or if a node of the job no longer starts
+# processes. The run then resumes from its newest checkpoint.
 #
 #   jobs/srun_deck.sh DECK [trainer options]     in a Slurm job, from the root of the project, or from a folder with
 #                                                copies of input/ and jobs/ and with trainer in PATH

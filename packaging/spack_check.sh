@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tries Tern's Spack environment (spack.yaml) and package (spack_repo) with a real Spack. Configuration, environments and
-# installed packages are in a separate folder; ~/.spack is neither used nor changed.
+# Tries Tern's Spack environment (spack.yaml) and package (spack_repo) with a real Spack. Configuration, environments
+# and installed packages are in a separate folder; ~/.spack is neither used nor changed.
 #
 #   packaging/spack_check.sh [options] [STEP...]
 #

@@ -5,8 +5,8 @@
 #   tests/run.sh -L unit                options of ctest, here one label
 #   tests/run.sh --sanitize [options]   under the address and undefined-behavior sanitizers
 #
-# Kokkos, the compiler cache and the Python environment are outside the source tree in TERN_CACHE (default ~/.cache/tern),
-# which makes a second run short. The last line is ctest's summary.
+# Kokkos, the compiler cache and the Python environment are outside the source tree in TERN_CACHE (default
+# ~/.cache/tern), which makes a second run short. The last line is ctest's summary.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; exit ;; esac   # the comment above
 cd "$(dirname "$0")/.."

@@ -13,7 +13,7 @@
 #include "campaign/inputs.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
-#include "campaign/trainer.hpp"
+#include "campaign/training/trainer.hpp"
 #include "comm/agreement.hpp"
 #include "comm/hosts.hpp"
 #include "comm/waits.hpp"

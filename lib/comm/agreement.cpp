@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/wait.hpp"
 

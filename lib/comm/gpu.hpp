@@ -25,7 +25,7 @@ std::string identity(int index);
 int current();
 void choose(int index);
 
-// Of the current GPU.
+// Properties of the current GPU.
 
 /// Driver's name; empty on the host.
 std::string name();

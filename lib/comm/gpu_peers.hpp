@@ -15,7 +15,7 @@ struct SharedMemory {
   std::size_t first = 0;          // byte of it
 };
 
-/// Of memory from cudaMalloc. Not valid if the runtime cannot share it.
+/// Handle of memory from cudaMalloc; not valid if the runtime cannot share it.
 SharedMemory share(void* memory);
 /// Null if this GPU cannot reach it.
 std::shared_ptr<void> open(const SharedMemory&);

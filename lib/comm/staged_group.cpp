@@ -5,7 +5,7 @@
 namespace tern::comm::detail {
 namespace {
 
-/// Of data on the host, where nothing is pending: gpu::copy waits.
+/// Stream of data on the host, where nothing is pending: gpu::copy waits.
 class NoStream : public DeviceStream {
  public:
   void* handle() const override { return nullptr; }

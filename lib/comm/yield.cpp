@@ -13,7 +13,7 @@
 namespace tern::comm::detail {
 namespace {
 
-// Of this thread's outermost Wait.
+// Depth and begin of this thread's outermost Wait.
 thread_local int depth = 0;
 thread_local Clock::time_point began;
 thread_local Patience patience;

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 #include "base/json.hpp"
 #include "base/wildcards.hpp"
 

@@ -21,7 +21,7 @@ class Exact {
   bool valid() const { return below_ != 0; }
   bool whole() const { return below_ == 1; }
   int sign() const { return above_ < 0 ? -1 : above_ > 0; }
-  /// Of a whole number.
+  /// Value of a whole number.
   std::int64_t value() const { return above_; }
   /// Digits after the decimal point; empty if the decimals do not end within six.
   std::optional<int> decimals() const;
@@ -33,7 +33,7 @@ class Exact {
   friend Exact operator*(const Exact& a, const Exact& b);
   friend Exact operator/(const Exact& a, const Exact& b);
   friend bool operator==(const Exact&, const Exact&) = default;
-  /// Of valid numbers.
+  /// Order of valid numbers.
   friend std::strong_ordering operator<=>(const Exact& a, const Exact& b);
 
  private:

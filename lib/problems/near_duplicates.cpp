@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 
 namespace tern::problems {
 namespace {

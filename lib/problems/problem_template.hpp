@@ -5,8 +5,8 @@
 /// 20% also stands for 0.2. Common constants (a week's days, an hour's minutes) and numbers in
 /// words, dates, times, ordinals and fractions stay as they are.
 ///
-/// Of a number that could be one of several (numbers of the question, results, constants) it is not
-/// decided which: all are bound to stay equal, so that a variant is right whichever it is. A 60
+/// A number that could be one of several (numbers of the question, results, constants) stays all of
+/// them: they are bound to stay equal, so that a variant is right whichever it is. A 60
 /// that may be a result or an hour's minutes stays 60, if the text says a word of time.
 #pragma once
 #include <optional>

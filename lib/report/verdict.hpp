@@ -63,7 +63,8 @@ struct Verdict {
   std::int64_t step = 0;  // last evaluation
   double loss = unknown;  // val/loss of the last answer
   std::vector<Finding> findings;
-  /// Of &evaluation compare_with: a bad first answer is enough for a high refinement, not for a low loss.
+  /// &evaluation compare_with: a bad first answer is enough for a high refinement, not for a low
+  /// loss.
   std::vector<ComparedRun> compared;  // difference: of the last answer
 
   /// True if no finding is a failure.

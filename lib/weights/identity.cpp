@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 
 namespace tern::weights {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 
 namespace tern {
 namespace {

@@ -20,7 +20,9 @@ Instructions named(std::initializer_list<std::string_view> names, bool known = t
   Instructions sets = 0;
   for (const std::string_view name : names) {
     const auto* const row = std::find(std::begin(all), std::end(all), name);
-    if (known) EXPECT_NE(row, std::end(all)) << name;
+    if (known) {
+      EXPECT_NE(row, std::end(all)) << name;
+    }
     if (row != std::end(all)) sets |= Instructions{1} << (row - std::begin(all));
   }
   return sets;

@@ -23,7 +23,7 @@ EPOCHS = ("--set", "campaign.max_steps=1000", "--set")  # withdraws the deck's o
 
 
 def sample_hash(n):
-    """SplitMix64's finalizer, as lib/campaign/state.cpp."""
+    """SplitMix64's finalizer, as lib/campaign/training/state.cpp."""
     mask = 2**64 - 1
     n = (n + 0x9E3779B97F4A7C15) & mask
     n = (n ^ n >> 30) * 0xBF58476D1CE4E5B9 & mask

@@ -1,7 +1,7 @@
 // What a resumed run says: a rate that jumps, and nothing left to do.
 #include <gtest/gtest.h>
 
-#include "campaign/resumption.hpp"
+#include "campaign/training/resumption.hpp"
 
 namespace tern {
 namespace {

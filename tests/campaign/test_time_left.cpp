@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "campaign/time_left.hpp"
+#include "campaign/training/time_left.hpp"
 
 namespace tern {
 namespace {

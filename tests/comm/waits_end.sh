@@ -6,7 +6,8 @@ limited=$(cd "$(dirname "$0")/.." && pwd)/limited.py
 check() {  # ranks, late rank, operation, expected code, who says so, what they say
   local output code said seconds
   cases=$((cases + 1))
-  # On a busy machine a short limit may end what is only slow, and some ranks may not speak before the first one ends all.
+  # On a busy machine a short limit may end what is only slow, and some ranks may not speak before the first one ends
+  # all.
   for seconds in 5 10 20 40; do
     output=$(python3 "$limited" 300 "$mpirun" --allow-run-as-root --oversubscribe -n "$1" "$program" "$2" "$3" $seconds 2>&1); code=$?
     said=$(grep -oE "^error: rank [0-9]+ of $1 on [^ ]+ has waited [0-9.]+ minutes, since [-0-9]+ [:0-9]+, $6: longer than &parallel wait_minutes = 0\.[0-9]+\. " \

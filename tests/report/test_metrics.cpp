@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/crc32c.hpp"
 #include "base/error.hpp"
+#include "base/hashes.hpp"
 #include "report/detail/process.hpp"
 #include "report/detail/tfrecord.hpp"
 #include "report/metrics.hpp"

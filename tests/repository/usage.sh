@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # --help and -h of every script of a user print its head comment and run nothing; an option that it does not know ends
-# it with its usage and exit code 2, before anything else. Copies run in an empty folder with sed and cat only in the path.
-# Scripts of Slurm jobs name the commands to run without it, and local.sh refuses a deck that is not there at once.
+# it with its usage and exit code 2, before anything else. Copies run in an empty folder with sed and cat only in the
+# path. Scripts of Slurm jobs name the commands to run without it, and local.sh refuses a deck that is not there at
+# once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Training of a GPT and of an HDP, and a file of requests, on two nodes of two ranks each, as jobs of jobs/quickstart.sh.
-# Each job loses a node on the way, and with it the ranks, shards and locks there:
+# Training of a GPT and of an HDP, and a file of requests, on two nodes of two ranks each, as jobs of
+# jobs/quickstart.sh. Each job loses a node on the way, and with it the ranks, shards and locks there:
 #
 #   GPT        the second node; its ranks' peers notice, and the job script queues the job again
 #   HDP        the node of the job script and of rank 0; Slurm notices

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# A Slurm from Debian's and Ubuntu's slurm-wlm and munge, in a temporary folder: own configuration, key, ports and spool;
-# nothing of the system's is read or changed. To be sourced, before one_node.sh or two_nodes.sh, which name the nodes:
+# A Slurm from Debian's and Ubuntu's slurm-wlm and munge, in a temporary folder: own
+# configuration, key, ports and spool; nothing of the system's is read or changed. To be sourced, before one_node.sh or
+# two_nodes.sh, which name the nodes:
 #
 #   start_slurm      sets SLURM_CONF and slurm_folder; returns when all nodes are idle
 #   stop_slurm       cancels all jobs and ends, by its process number, each daemon that was started

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# A Slurm of two nodes, tern1 and tern2, on this machine. Each node is a set of Linux namespaces: own host name, own
-# address on an Ethernet bridge, own processes and own shared memory; the file system is shared. The test itself runs on a
-# third host, `login`, with the controller. To be sourced after job.sh, which it extends:
+# A Slurm of two nodes, tern1 and tern2, on this machine. Each node is a set of Linux namespaces:
+# own host name, own address on an Ethernet bridge, own processes and own shared memory; the file system is shared. The
+# test itself runs on a third host, `login`, with the controller. To be sourced after job.sh, which it extends:
 #
 #   enter_login "$@"   first: runs the test again within the login host's namespaces; they and everything in them end
 #                      with the test, however it ends, and the machine's own network is not touched

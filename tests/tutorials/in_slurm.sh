@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command where sbatch, srun and scontrol are those of a private Slurm of one node (tests/slurm/slurm.sh), and ends it.
+# Runs a command where sbatch, srun and scontrol are those of a private Slurm of one node (tests/slurm/slurm.sh), and
+# ends it.
 #
 #   in_slurm.sh COMMAND...
 set -euo pipefail

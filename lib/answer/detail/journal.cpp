@@ -7,10 +7,9 @@
 #include <cerrno>
 #include <map>
 
-#include "base/crc32c.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 #include "base/lines.hpp"
 #include "deck/choices.hpp"
 

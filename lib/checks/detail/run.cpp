@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 #include "base/random.hpp"
 
 namespace tern::checks {

@@ -38,7 +38,7 @@ class Patience {
   Clock::time_point shared_until_{};
 };
 
-/// Of the calling thread, around each Wait. end_wait(): length of the outermost one, zero for others.
+/// Called around each Wait of a thread. end_wait(): length of its outermost one, zero for others.
 void begin_wait();
 Clock::duration end_wait();
 

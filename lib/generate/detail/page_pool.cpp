@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/fnv.hpp"
+#include "base/hashes.hpp"
 
 namespace tern::generate::detail {
 

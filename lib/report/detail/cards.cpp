@@ -101,7 +101,7 @@ std::optional<Card> speed(const Headline& run) {
               mfu ? fmt::format("MFU {:.1f}%", 100 * recent_median(*mfu)) : "all ranks"};
 }
 
-/// Of an unfinished run, at the mean pace since its start, evaluations included.
+/// Seconds of an unfinished run, at the mean pace since its start, evaluations included.
 std::optional<double> seconds_left(const Headline& run, double seconds) {
   if (run.state != "running") return std::nullopt;
   if (run.deck && deck::timed(run.deck->campaign))

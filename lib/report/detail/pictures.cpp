@@ -25,7 +25,7 @@ const char* reason(Ending ending) {
 }  // namespace
 
 Pictures pictures_of(const std::vector<Figure>& figures, const std::filesystem::path& folder) {
-  // Of an interrupted report, or a link: gnuplot writes into a folder just made.
+  // May be of an interrupted report, or a link: gnuplot writes into a folder just made.
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   Pictures pictures;

@@ -8,7 +8,7 @@ namespace tern::report::detail {
 
 enum class Ending { success, failed, not_found, timed_out };
 
-/// Of a child process, independent of how busy the machine is: the processor time that it may use,
+/// Limits of a child process, independent of how busy the machine is: the processor time that it may use,
 /// and how long it may use none at all.
 struct Limit {
   std::chrono::milliseconds processor, idle;

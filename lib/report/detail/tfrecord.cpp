@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/crc32c.hpp"
+#include "base/hashes.hpp"
 
 namespace tern::report::detail {
 namespace {

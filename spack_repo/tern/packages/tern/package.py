@@ -36,7 +36,9 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
 
     version("main", branch="main")
 
-    variant("cudnn", default=False, when="+cuda", description="Attention by cuDNN where it is fastest")
+    variant(
+        "cudnn", default=False, when="+cuda", description="Attention by cuDNN where it is fastest"
+    )
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -62,16 +64,22 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
 
     with when("~cuda ~rocm"):
         depends_on(f"kokkos@{KOKKOS} +openmp +serial +pic cxxstd=20")
-        depends_on(f"kokkos-kernels@{KOKKOS} +openmp +serial +blas scalars=float,double layouts=right")
+        depends_on(
+            f"kokkos-kernels@{KOKKOS} +openmp +serial +blas scalars=float,double layouts=right"
+        )
 
     with when("+cuda"):
         requires(f"cuda_arch={CUDA_ARCH}", msg=CUDA_ONLY)
         for arch in CudaPackage.cuda_arch_values:
             if arch != CUDA_ARCH:
                 conflicts(f"cuda_arch={arch}", msg=CUDA_ONLY)
-        depends_on(f"kokkos@{KOKKOS} +cuda cuda_arch={CUDA_ARCH} +cmake_lang +serial +pic cxxstd=20")
-        depends_on(f"kokkos-kernels@{KOKKOS} +cuda +cublas cuda_arch={CUDA_ARCH} +serial +blas "
-                   "scalars=float,double layouts=right")
+        depends_on(
+            f"kokkos@{KOKKOS} +cuda cuda_arch={CUDA_ARCH} +cmake_lang +serial +pic cxxstd=20"
+        )
+        depends_on(
+            f"kokkos-kernels@{KOKKOS} +cuda +cublas cuda_arch={CUDA_ARCH} +serial +blas "
+            "scalars=float,double layouts=right"
+        )
         depends_on("cuda@12.8:12")  # 13 conflicts with Kokkos up to 4.7.0
         depends_on(f"nccl cuda_arch={CUDA_ARCH}")
 
@@ -81,7 +89,9 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
 
     with when("+rocm"):
         # Without a variant for HIP: ~openmp keeps one of processors out.
-        depends_on(f"kokkos-kernels@{KOKKOS_HIP} +serial ~openmp +blas scalars=float,double layouts=right")
+        depends_on(
+            f"kokkos-kernels@{KOKKOS_HIP} +serial ~openmp +blas scalars=float,double layouts=right"
+        )
         depends_on("hip")
         for target in ROCmPackage.amdgpu_targets:
             if target not in AMDGPU_TARGETS:
@@ -176,4 +186,6 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
         assert "finished at step 10" in self._output_of("trainer", deck, "--quick", "10")
 
     def _output_of(self, program, *arguments):
-        return Executable(join_path(self.prefix.bin, program))(*arguments, output=str.split, error=str.split)
+        return Executable(join_path(self.prefix.bin, program))(
+            *arguments, output=str.split, error=str.split
+        )

@@ -4,8 +4,8 @@
 
 #include "base/files.hpp"
 #include "base/host.hpp"
-#include "campaign/loss_scale.hpp"
-#include "campaign/trainer.hpp"
+#include "campaign/training/loss_scale.hpp"
+#include "campaign/training/trainer.hpp"
 #include "comm/text.hpp"
 #include "deck/choices.hpp"
 #include "deck/rules.hpp"

@@ -3,7 +3,7 @@
 /// stay above 2^-24, and divided by it before clipping. A step whose gradients overflow is skipped
 /// and halves the factor; many applied steps in a row double it.
 #pragma once
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::campaign {

@@ -2,16 +2,16 @@
 #pragma once
 #include <optional>
 
-#include "campaign/checkpoints.hpp"
 #include "campaign/data_set.hpp"
-#include "campaign/ending.hpp"
 #include "campaign/evaluation.hpp"
-#include "campaign/interval.hpp"
 #include "campaign/problems.hpp"
-#include "campaign/run_clock.hpp"
-#include "campaign/step.hpp"
-#include "campaign/time_left.hpp"
-#include "campaign/watch.hpp"
+#include "campaign/training/checkpoints.hpp"
+#include "campaign/training/ending.hpp"
+#include "campaign/training/interval.hpp"
+#include "campaign/training/run_clock.hpp"
+#include "campaign/training/step.hpp"
+#include "campaign/training/time_left.hpp"
+#include "campaign/training/watch.hpp"
 #include "job/interrupt.hpp"
 #include "job/options.hpp"
 #include "job/run_directory.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/log.hpp"
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 #include "profile/phases.hpp"
 #include "report/metrics.hpp"
 #include "weights/snapshot.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/files.hpp"
-#include "campaign/trainer.hpp"
+#include "campaign/training/trainer.hpp"
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
 

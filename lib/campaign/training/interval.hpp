@@ -1,6 +1,6 @@
 /// Steps of one rank between two lines of the log.
 #pragma once
-#include "campaign/step.hpp"
+#include "campaign/training/step.hpp"
 #include "profile/device_usage.hpp"
 #include "report/rank_usage.hpp"
 

@@ -1,12 +1,12 @@
-#include "campaign/trainer.hpp"
+#include "campaign/training/trainer.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "campaign/loss_scale.hpp"
-#include "campaign/resumption.hpp"
+#include "campaign/training/loss_scale.hpp"
+#include "campaign/training/resumption.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/changes.hpp"

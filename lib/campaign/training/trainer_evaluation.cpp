@@ -3,7 +3,7 @@
 
 #include "answer/interval.hpp"
 #include "base/files.hpp"
-#include "campaign/trainer.hpp"
+#include "campaign/training/trainer.hpp"
 #include "campaign/writer.hpp"
 #include "words/numbers.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::campaign {

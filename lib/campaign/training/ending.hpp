@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/log.hpp"
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 #include "deck/deck.hpp"
 #include "report/verdict.hpp"
 

@@ -1,4 +1,4 @@
-#include "campaign/loss_scale.hpp"
+#include "campaign/training/loss_scale.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "campaign/time_left.hpp"
+#include "campaign/training/time_left.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "campaign/step.hpp"
+#include "campaign/training/step.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 
 namespace tern::campaign {
 namespace {

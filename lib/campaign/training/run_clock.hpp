@@ -1,7 +1,7 @@
 /// Wall time and energy of a run over all its starts.
 #pragma once
 #include "base/timer.hpp"
-#include "campaign/state.hpp"
+#include "campaign/training/state.hpp"
 #include "comm/comm.hpp"
 #include "profile/device_usage.hpp"
 

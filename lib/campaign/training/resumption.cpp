@@ -1,4 +1,4 @@
-#include "campaign/resumption.hpp"
+#include "campaign/training/resumption.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
-#include "campaign/ending.hpp"
+#include "campaign/training/ending.hpp"
 
 #include <algorithm>
 
-#include "campaign/resumption.hpp"
+#include "campaign/training/resumption.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"

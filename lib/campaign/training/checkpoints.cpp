@@ -1,4 +1,4 @@
-#include "campaign/checkpoints.hpp"
+#include "campaign/training/checkpoints.hpp"
 
 #include "comm/waits.hpp"
 #include "deck/choices.hpp"

@@ -1,4 +1,4 @@
-#include "base/crc32c.hpp"
+#include "base/hashes.hpp"
 
 #include <boost/crc.hpp>
 

@@ -1,10 +1,14 @@
-/// FNV-1a (Fowler, Noll and Vo), 64 bits: a quick hash, not a cryptographic one.
+/// Quick hashes and checksums, not cryptographic ones.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace tern {
 
+/// CRC-32C (Castagnoli), as in RFC 3720 appendix B.4.
+std::uint32_t crc32c(std::string_view bytes);
+
+/// FNV-1a (Fowler, Noll and Vo), 64 bits.
 class Fnv {
  public:
   constexpr Fnv& add(std::string_view bytes) {
