@@ -34,28 +34,28 @@ class Attention {
     Kokkos::deep_copy(numbers_, mirror);
   }
   void forward() const {
-    ops::attention_forward<T>(context_, {.pattern = pattern(),
-                                         .scale = scale,
-                                         .q = queries(0),
-                                         .k = keys(0),
-                                         .v = keys(1),
-                                         .out = queries(1),
-                                         .lse = lse()});
+    ops::run(context_, ops::AttentionForward<T>{.pattern = pattern(),
+                                                .scale = scale,
+                                                .q = queries(0),
+                                                .k = keys(0),
+                                                .v = keys(1),
+                                                .out = queries(1),
+                                                .lse = lse()});
     context_.fence("bench");
   }
   void backward() const {
-    ops::attention_backward<T>(context_, {.pattern = pattern(),
-                                          .scale = scale,
-                                          .q = queries(0),
-                                          .k = keys(0),
-                                          .v = keys(1),
-                                          .out = queries(1),
-                                          .dout = queries(2),
-                                          .lse = lse(),
-                                          .delta = delta(),
-                                          .dq = queries(3),
-                                          .dk = keys(2),
-                                          .dv = keys(3)});
+    ops::run(context_, ops::AttentionBackward<T>{.pattern = pattern(),
+                                                 .scale = scale,
+                                                 .q = queries(0),
+                                                 .k = keys(0),
+                                                 .v = keys(1),
+                                                 .out = queries(1),
+                                                 .dout = queries(2),
+                                                 .lse = lse(),
+                                                 .delta = delta(),
+                                                 .dq = queries(3),
+                                                 .dk = keys(2),
+                                                 .dv = keys(3)});
     context_.fence("bench");
   }
 

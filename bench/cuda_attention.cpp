@@ -58,28 +58,28 @@ struct Attention {
   }
   void forward(const ops::Context& context) const {
     const auto [H, K, E, T] = shape;
-    ops::attention_forward<bf16>(context, {.pattern = {},
-                                           .scale = scale(),
-                                           .q = heads(t.qkv, width, 0, H),
-                                           .k = heads(t.qkv, width, H, K),
-                                           .v = heads(t.qkv, width, H + K, K),
-                                           .out = heads(t.out, H * E, 0, H),
-                                           .lse = statistic(t.lse)});
+    ops::run(context, ops::AttentionForward<bf16>{.pattern = {},
+                                                  .scale = scale(),
+                                                  .q = heads(t.qkv, width, 0, H),
+                                                  .k = heads(t.qkv, width, H, K),
+                                                  .v = heads(t.qkv, width, H + K, K),
+                                                  .out = heads(t.out, H * E, 0, H),
+                                                  .lse = statistic(t.lse)});
   }
   void backward(const ops::Context& context) const {
     const auto [H, K, E, T] = shape;
-    ops::attention_backward<bf16>(context, {.pattern = {},
-                                            .scale = scale(),
-                                            .q = heads(t.qkv, width, 0, H),
-                                            .k = heads(t.qkv, width, H, K),
-                                            .v = heads(t.qkv, width, H + K, K),
-                                            .out = heads(t.out, H * E, 0, H),
-                                            .dout = heads(t.dout, H * E, 0, H),
-                                            .lse = statistic(t.lse),
-                                            .delta = statistic(t.delta),
-                                            .dq = heads(t.dqkv, width, 0, H),
-                                            .dk = heads(t.dqkv, width, H, K),
-                                            .dv = heads(t.dqkv, width, H + K, K)});
+    ops::run(context, ops::AttentionBackward<bf16>{.pattern = {},
+                                                   .scale = scale(),
+                                                   .q = heads(t.qkv, width, 0, H),
+                                                   .k = heads(t.qkv, width, H, K),
+                                                   .v = heads(t.qkv, width, H + K, K),
+                                                   .out = heads(t.out, H * E, 0, H),
+                                                   .dout = heads(t.dout, H * E, 0, H),
+                                                   .lse = statistic(t.lse),
+                                                   .delta = statistic(t.delta),
+                                                   .dq = heads(t.dqkv, width, 0, H),
+                                                   .dk = heads(t.dqkv, width, H, K),
+                                                   .dv = heads(t.dqkv, width, H + K, K)});
   }
   double flops() const {
     return 4.0 * batch * shape.heads * shape.size * ops::Pattern{}.pairs(shape.tokens);

@@ -63,27 +63,27 @@ struct Attention {
   void print(const std::string& name, const ops::Pattern& pattern, double pairs) const {
     const double scale = 0.0883883, flops = 4.0 * H * E * pairs;
     const double forward = time_of(context, [&] {
-      ops::attention_forward<bf16>(context, {.pattern = pattern,
-                                             .scale = scale,
-                                             .q = part(qkv, 0, H),
-                                             .k = part(qkv, H, K),
-                                             .v = part(qkv, H + K, K),
-                                             .out = part(out, 0, H),
-                                             .lse = lse});
+      ops::run(context, ops::AttentionForward<bf16>{.pattern = pattern,
+                                                    .scale = scale,
+                                                    .q = part(qkv, 0, H),
+                                                    .k = part(qkv, H, K),
+                                                    .v = part(qkv, H + K, K),
+                                                    .out = part(out, 0, H),
+                                                    .lse = lse});
     });
     const double backward = time_of(context, [&] {
-      ops::attention_backward<bf16>(context, {.pattern = pattern,
-                                              .scale = scale,
-                                              .q = part(qkv, 0, H),
-                                              .k = part(qkv, H, K),
-                                              .v = part(qkv, H + K, K),
-                                              .out = part(out, 0, H),
-                                              .dout = part(dout, 0, H),
-                                              .lse = lse,
-                                              .delta = delta,
-                                              .dq = part(dqkv, 0, H),
-                                              .dk = part(dqkv, H, K),
-                                              .dv = part(dqkv, H + K, K)});
+      ops::run(context, ops::AttentionBackward<bf16>{.pattern = pattern,
+                                                     .scale = scale,
+                                                     .q = part(qkv, 0, H),
+                                                     .k = part(qkv, H, K),
+                                                     .v = part(qkv, H + K, K),
+                                                     .out = part(out, 0, H),
+                                                     .dout = part(dout, 0, H),
+                                                     .lse = lse,
+                                                     .delta = delta,
+                                                     .dq = part(dqkv, 0, H),
+                                                     .dk = part(dqkv, H, K),
+                                                     .dv = part(dqkv, H + K, K)});
     });
     std::printf("%-34s forward %7.3f ms %5.0f TFLOP/s   backward %7.3f ms %5.0f TFLOP/s\n",
                 name.c_str(), forward * 1e3, flops / forward * 1e-12, backward * 1e3,

@@ -93,28 +93,59 @@ std::vector<Line> lines(const Layer& l) {
   const Vector<const Index> at = l.to.offsets;
   return {
       {"route", 0, N * (X * 6 + k * 8),
-       [=] { ops::route<bf16>(c, true, l.logits, l.probabilities, l.weights, l.to.experts); }},
-      {"sort_pairs", 0, R * 16, [=] { ops::sort_pairs(c, l.to); }},
+       [=] {
+         ops::run(c, ops::Route<bf16>{.renormalize = true,
+                                      .logits = l.logits,
+                                      .probabilities = l.probabilities,
+                                      .weights = l.weights,
+                                      .experts = l.to.experts});
+       }},
+      {"sort_pairs", 0, R * 16, [=] { ops::run(c, ops::SortPairs{.routing = l.to}); }},
       {"up", up, 2 * (of_up + N * D + R * 2 * F),
-       [=] { ops::grouped_forward<bf16>(c, at, x, w_up, l.up); }},
+       [=] {
+         ops::run(c, ops::GroupedForward<bf16>{.offsets = at, .x = x, .w = w_up, .y = l.up});
+       }},
       {"weighted_swiglu", 0, 2 * R * 3 * F,
-       [=] { ops::weighted_swiglu<bf16>(c, l.up, l.weights, l.to.pairs, l.hidden); }},
+       [=] {
+         ops::run(c, ops::WeightedSwiglu<bf16>{
+                         .x = l.up, .weights = l.weights, .pairs = l.to.pairs, .y = l.hidden});
+       }},
       {"down", down, 2 * (of_down + R * (F + D)),
-       [=] { ops::grouped_forward<bf16>(c, at, {l.hidden}, w_down, l.rows); }},
-      {"combine", 0, 2 * (R + N) * D, [=] { ops::combine<bf16>(c, l.rows, l.to.rows, {}, l.out); }},
+       [=] {
+         ops::run(c, ops::GroupedForward<bf16>{
+                         .offsets = at, .x = {l.hidden}, .w = w_down, .y = l.rows});
+       }},
+      {"combine", 0, 2 * (R + N) * D,
+       [=] { ops::run(c, ops::Combine<bf16>{.values = l.rows, .rows = l.to.rows, .to = l.out}); }},
       {"down, input", down, 2 * (of_down + N * D + R * F),
-       [=] { ops::grouped_backward_input<bf16>(c, at, out, w_down, l.hidden); }},
+       [=] {
+         ops::run(c, ops::GroupedBackwardInput<bf16>{
+                         .offsets = at, .dy = out, .w = w_down, .dx = l.hidden});
+       }},
       {"down, weight", down, 8 * of_down + 2 * (N * D + R * F),
-       [=] { ops::grouped_backward_weight<bf16>(c, at, out, {l.hidden}, dw_down); }},
+       [=] {
+         ops::run(c, ops::GroupedBackwardWeight<bf16>{
+                         .offsets = at, .dy = out, .x = {l.hidden}, .dw = dw_down});
+       }},
       {"weighted_swiglu_backward", 0, 2 * R * 5 * F,
        [=] {
-         ops::weighted_swiglu_backward<bf16>(c, l.up, l.weights, l.to.pairs, l.hidden, l.dup,
-                                             l.dweights);
+         ops::run(c, ops::WeightedSwigluBackward<bf16>{.x = l.up,
+                                                       .weights = l.weights,
+                                                       .pairs = l.to.pairs,
+                                                       .dy = l.hidden,
+                                                       .dx = l.dup,
+                                                       .dweights = l.dweights});
        }},
       {"up, input", up, 2 * (of_up + R * (2 * F + D)),
-       [=] { ops::grouped_backward_input<bf16>(c, at, {l.dup}, w_up, l.rows); }},
+       [=] {
+         ops::run(c, ops::GroupedBackwardInput<bf16>{
+                         .offsets = at, .dy = {l.dup}, .w = w_up, .dx = l.rows});
+       }},
       {"up, weight", up, 8 * of_up + 2 * (R * 2 * F + N * D),
-       [=] { ops::grouped_backward_weight<bf16>(c, at, {l.dup}, x, dw_up); }},
+       [=] {
+         ops::run(c, ops::GroupedBackwardWeight<bf16>{
+                         .offsets = at, .dy = {l.dup}, .x = x, .dw = dw_up});
+       }},
   };
 }
 
@@ -129,9 +160,12 @@ void run(std::size_t tokens) {
   Arena arena(bytes);
   const ops::Context context = ops::make_context(arena, true, "auto");
   const Layer layer(Buffers{arena, context}, tokens);
-  ops::route<bf16>(context, true, layer.logits, layer.probabilities, layer.weights,
-                   layer.to.experts);
-  ops::sort_pairs(context, layer.to);
+  ops::run(context, ops::Route<bf16>{.renormalize = true,
+                                     .logits = layer.logits,
+                                     .probabilities = layer.probabilities,
+                                     .weights = layer.weights,
+                                     .experts = layer.to.experts});
+  ops::run(context, ops::SortPairs{.routing = layer.to});
   context.fence("routed");
   std::printf("%zu tokens, %zu pairs, %zu experts used\n", tokens, layer.R, used(layer));
   for (const Line& line : lines(layer)) {

@@ -61,7 +61,8 @@ struct Views {
     const std::size_t rows = values.extent(0), columns = values.extent(1);
     const ops::Fp8Matrix to{format, as_matrix(codes.data(), rows, columns),
                             as_matrix(codes.data() + rows * columns, columns, rows), scale};
-    ops::fp8_round<bf16>(context, values, to, ops::Scaling::current);
+    ops::run(context,
+             ops::Fp8Round<bf16>{.values = values, .to = to, .scaling = ops::Scaling::current});
     return to;
   }
 };
@@ -77,22 +78,27 @@ Times time_map(const Views& v, const Map& map) {
   const Matrix<float> dw(v.dw.data(), O, I);
   const auto timed = [&](const auto& run) { return time_of(v.context, run); };
   Times t;
-  t.bf16_forward = timed([=, &v] { ops::linear_forward<bf16>(v.context, x, w, {}, y); });
+  t.bf16_forward =
+      timed([=, &v] { ops::run(v.context, ops::LinearForward<bf16>{.x = x, .w = w, .y = y}); });
   t.bf16_backward = timed([=, &v] {
-    ops::linear_backward_weight<bf16>(v.context, dy, x, dw, {});
-    ops::linear_backward_input<bf16>(v.context, dy, w, dx);
+    ops::run(v.context, ops::LinearBackwardWeight<bf16>{.dy = dy, .x = x, .dw = dw});
+    ops::run(v.context, ops::LinearBackwardInput<bf16>{.dy = dy, .w = w, .dx = dx});
   });
   // Inputs are rounded both ways in forward, weights once per step: not timed.
   using enum ops::Fp8Format;
   const auto qw = Views::rounded(v.context, w, e4m3, v.qw, v.of_w);
   const auto round_x = [=, &v] { return Views::rounded(v.context, x, e4m3, v.qx, v.of_x); };
   const auto qx = round_x();
-  t.fp8_forward =
-      timed([=, &v] { ops::fp8_linear_forward<bf16>(v.context, v.work, round_x(), qw, {}, y); });
+  t.fp8_forward = timed([=, &v] {
+    ops::run(v.context, ops::Fp8LinearForward<bf16>{
+                            .workspace = v.work.values(), .x = round_x(), .w = qw, .y = y});
+  });
   t.fp8_backward = timed([=, &v] {
     const auto qdy = Views::rounded(v.context, dy, e5m2, v.qdy, v.of_dy);
-    ops::fp8_linear_backward_weight<bf16>(v.context, v.work, qdy, qx, dw);
-    ops::fp8_linear_backward_input<bf16>(v.context, v.work, qdy, qw, dx);
+    ops::run(v.context, ops::Fp8LinearBackwardWeight<bf16>{
+                            .workspace = v.work.values(), .dy = qdy, .x = qx, .dw = dw});
+    ops::run(v.context, ops::Fp8LinearBackwardInput<bf16>{
+                            .workspace = v.work.values(), .dy = qdy, .w = qw, .dx = dx});
   });
   return t;
 }

@@ -105,7 +105,7 @@ struct Step {
     std::stable_sort(&host[N], &host[N] + N, [&](int a, int b) { return host[a] < host[b]; });
     upload(host.data(), numbers);
     draw_blocks();
-    ops::rotary_table<float>(context, 10000, angles);
+    ops::run(context, ops::RotaryTable<float>{.base = 10000, .table = angles});
   }
   /// Block diffusion over [noisy | clean] halves of each row, blocks of 16.
   void draw_blocks() {
@@ -154,12 +154,18 @@ void add_products(std::vector<Line>& lines, const Step& s) {
     const Matrix<bf16> w(s.w.data(), p.O, p.I);
     const Matrix<float> dw(s.dw.data(), p.O, p.I);
     const auto added = p.O == D ? out : Matrix<bf16>();
-    lines.push_back({"linear_forward " + p.name, p.count, io, flops,
-                     [=, &s] { ops::linear_forward<bf16>(s.context, in, w, {}, out, added); }});
-    lines.push_back({"linear_backward_input " + p.name, p.count, io, flops,
-                     [=, &s] { ops::linear_backward_input<bf16>(s.context, out, w, in); }});
-    lines.push_back({"linear_backward_weight " + p.name, p.count, io, flops,
-                     [=, &s] { ops::linear_backward_weight<bf16>(s.context, out, in, dw, {}); }});
+    lines.push_back(
+        {"linear_forward " + p.name, p.count, io, flops, [=, &s] {
+           ops::run(s.context, ops::LinearForward<bf16>{.x = in, .w = w, .y = out, .added = added});
+         }});
+    lines.push_back({"linear_backward_input " + p.name, p.count, io, flops, [=, &s] {
+                       ops::run(s.context,
+                                ops::LinearBackwardInput<bf16>{.dy = out, .w = w, .dx = in});
+                     }});
+    lines.push_back({"linear_backward_weight " + p.name, p.count, io, flops, [=, &s] {
+                       ops::run(s.context,
+                                ops::LinearBackwardWeight<bf16>{.dy = out, .x = in, .dw = dw});
+                     }});
   }
 }
 
@@ -168,28 +174,28 @@ void add_attention(std::vector<Line>& lines, const Step& s, const ops::Context& 
                    double pairs) {
   const double flops = 4.0 * B * D * pairs, rows = N;
   lines.push_back({"attention_forward" + name, count, 2 * rows * 4 * D, flops, [=, &s, &context] {
-                     ops::attention_forward<bf16>(context, {.pattern = pattern,
-                                                            .scale = s.scale(),
-                                                            .q = s.heads(s.qkv, 0),
-                                                            .k = s.heads(s.qkv, 1),
-                                                            .v = s.heads(s.qkv, 2),
-                                                            .out = s.heads(s.y, 0),
-                                                            .lse = s.lse});
+                     ops::run(context, ops::AttentionForward<bf16>{.pattern = pattern,
+                                                                   .scale = s.scale(),
+                                                                   .q = s.heads(s.qkv, 0),
+                                                                   .k = s.heads(s.qkv, 1),
+                                                                   .v = s.heads(s.qkv, 2),
+                                                                   .out = s.heads(s.y, 0),
+                                                                   .lse = s.lse});
                    }});
   lines.push_back(
       {"attention_backward" + name, count, 2 * rows * 8 * D, 2.5 * flops, [=, &s, &context] {
-         ops::attention_backward<bf16>(context, {.pattern = pattern,
-                                                 .scale = s.scale(),
-                                                 .q = s.heads(s.qkv, 0),
-                                                 .k = s.heads(s.qkv, 1),
-                                                 .v = s.heads(s.qkv, 2),
-                                                 .out = s.heads(s.y, 0),
-                                                 .dout = s.heads(s.x, 0),
-                                                 .lse = s.lse,
-                                                 .delta = s.delta,
-                                                 .dq = s.heads(s.dqkv, 0),
-                                                 .dk = s.heads(s.dqkv, 1),
-                                                 .dv = s.heads(s.dqkv, 2)});
+         ops::run(context, ops::AttentionBackward<bf16>{.pattern = pattern,
+                                                        .scale = s.scale(),
+                                                        .q = s.heads(s.qkv, 0),
+                                                        .k = s.heads(s.qkv, 1),
+                                                        .v = s.heads(s.qkv, 2),
+                                                        .out = s.heads(s.y, 0),
+                                                        .dout = s.heads(s.x, 0),
+                                                        .lse = s.lse,
+                                                        .delta = s.delta,
+                                                        .dq = s.heads(s.dqkv, 0),
+                                                        .dk = s.heads(s.dqkv, 1),
+                                                        .dv = s.heads(s.dqkv, 2)});
        }});
 }
 
@@ -211,66 +217,81 @@ void add_rest(std::vector<Line>& lines, const Step& s) {
   using namespace ops;
   const double rows = N, row = 2.0 * N * D, n = parameters;
   lines.push_back({"rmsnorm forward", 2 * L + 1, 2 * row, 0, [&s] {
-                     norm_forward<bf16>(s.context, {.kind = Norm::rmsnorm,
-                                                    .x = s.x,
-                                                    .gain = s.gain,
-                                                    .eps = 1e-5,
-                                                    .y = s.y,
-                                                    .rstd = s.rstd});
+                     run(s.context, NormForward<bf16>{.kind = Norm::rmsnorm,
+                                                      .x = s.x,
+                                                      .gain = s.gain,
+                                                      .eps = 1e-5,
+                                                      .y = s.y,
+                                                      .rstd = s.rstd});
                    }});
   lines.push_back({"rmsnorm backward, added", 2 * L, 4 * row, 0, [&s] {
-                     norm_backward<bf16>(s.context, {.kind = Norm::rmsnorm,
-                                                     .dy = s.x,
-                                                     .x = s.y,
-                                                     .gain = s.gain,
-                                                     .rstd = s.rstd,
-                                                     .dx = s.z,
-                                                     .residual = s.z,
-                                                     .dgain = s.dgain,
-                                                     .partial = s.partial});
+                     run(s.context, NormBackward<bf16>{.kind = Norm::rmsnorm,
+                                                       .dy = s.x,
+                                                       .x = s.y,
+                                                       .gain = s.gain,
+                                                       .rstd = s.rstd,
+                                                       .dx = s.z,
+                                                       .residual = s.z,
+                                                       .dgain = s.dgain,
+                                                       .partial = s.partial});
                    }});
   for (const auto direction : {Direction::forward, Direction::backward})
     lines.push_back({"rotary q, k", L, 4 * row, 0, [=, &s] {
                        for (const int part : {0, 1})
-                         rotary<bf16>(s.context, s.heads(s.qkv, part), s.angles, {0}, direction);
+                         run(s.context, Rotary<bf16>{.x = s.heads(s.qkv, part),
+                                                     .table = s.angles,
+                                                     .positions = {0},
+                                                     .direction = direction});
                      }});
   lines.push_back({"swiglu forward", L, 2 * rows * 3 * F, 0, [&s] {
-                     activation_forward<bf16>(s.context, Activation::swiglu, s.wide, s.narrow);
+                     run(s.context, ActivationForward<bf16>{
+                                        .kind = Activation::swiglu, .x = s.wide, .y = s.narrow});
                    }});
   lines.push_back({"swiglu backward", L, 2 * rows * 5 * F, 0, [&s] {
-                     activation_backward<bf16>(s.context, Activation::swiglu, s.wide, s.narrow,
-                                               s.wide2);
+                     run(s.context, ActivationBackward<bf16>{.kind = Activation::swiglu,
+                                                             .x = s.wide,
+                                                             .dy = s.narrow,
+                                                             .dx = s.wide2});
                    }});
   lines.push_back({"embedding forward", 1, 2 * row, 0, [&s] {
-                     embedding_forward<bf16>(s.context, s.integers(0), s.w, {}, T, 0, s.x);
+                     run(s.context, EmbeddingForward<bf16>{.tokens = s.integers(0),
+                                                           .table = s.w,
+                                                           .positions = {},
+                                                           .tokens_per_sequence = T,
+                                                           .first = 0,
+                                                           .x = s.x});
                    }});
   lines.push_back({"embedding backward", 1, row + 8.0 * 12000 * D, 0, [&s] {
-                     embedding_backward<bf16>(s.context, s.integers(0), s.integers(1), s.x, T, s.dw,
-                                              {});
+                     run(s.context, EmbeddingBackward<bf16>{.tokens = s.integers(0),
+                                                            .order = s.integers(1),
+                                                            .dx = s.x,
+                                                            .tokens_per_sequence = T,
+                                                            .dtable = s.dw});
                    }});
   lines.push_back({"head and loss backward", 1, 8.0 * N * V, 6.0 * N * D * V, [&s] {
-                     head_loss_backward<bf16>(s.context, {.options = {0, 50257},
-                                                          .x = s.x,
-                                                          .w = s.w,
-                                                          .targets = s.integers(2),
-                                                          .weights = s.weights,
-                                                          .logits = s.logits,
-                                                          .losses = s.losses,
-                                                          .dx = s.y,
-                                                          .dw = s.dw});
+                     run(s.context, HeadLossBackward<bf16>{.options = {0, 50257},
+                                                           .x = s.x,
+                                                           .w = s.w,
+                                                           .targets = s.integers(2),
+                                                           .weights = s.weights,
+                                                           .logits = s.logits,
+                                                           .losses = s.losses,
+                                                           .dx = s.y,
+                                                           .dw = s.dw});
                    }});
-  lines.push_back({"sum of squares", 1.0 / accumulation, 4 * n, 0,
-                   [&s] { sum_of_squares<float>(s.context, s.gradient, s.dgain); }});
+  lines.push_back({"sum of squares", 1.0 / accumulation, 4 * n, 0, [&s] {
+                     run(s.context, SumOfSquares<float>{.values = s.gradient, .result = s.dgain});
+                   }});
   lines.push_back({"adamw", 1.0 / accumulation, 30 * n, 0, [&s] {
-                     adamw_update<bf16>(s.context, {.rule = {1e-4, 0.9, 0.95, 1e-8, 0.1, 10},
-                                                    .master = s.master,
-                                                    .gradient = s.gradient,
-                                                    .gradient_scale = s.one,
-                                                    .m = s.m,
-                                                    .v = s.v,
-                                                    .copy = s.copy});
+                     run(s.context, AdamWUpdate<bf16>{.rule = {1e-4, 0.9, 0.95, 1e-8, 0.1, 10},
+                                                      .master = s.master,
+                                                      .gradient = s.gradient,
+                                                      .gradient_scale = s.one,
+                                                      .m = s.m,
+                                                      .v = s.v,
+                                                      .copy = s.copy});
                    }});
-  lines.push_back({"add", 0, 3 * row, 0, [&s] { add<bf16>(s.context, s.x, s.y); }});
+  lines.push_back({"add", 0, 3 * row, 0, [&s] { run(s.context, Add<bf16>{.x = s.x, .y = s.y}); }});
   lines.push_back({"device copy", 0, 4 * n * 2, 0, [&s] {
                      cudaMemcpyAsync(s.m.data(), s.gradient.data(), 4 * parameters,
                                      cudaMemcpyDeviceToDevice,

@@ -80,7 +80,7 @@ Line product(const ops::Context& context, const Views& v, const char* name, doub
   return {name, count, bytes, [=, &context] {
             const Matrix<bf16> w(v.weights.data() + *turn % fit * O * I, O, I);
             ++*turn;
-            ops::linear_forward<bf16>(context, from, w, {}, to, added);
+            ops::run(context, ops::LinearForward<bf16>{.x = from, .w = w, .y = to, .added = added});
           }};
 }
 
@@ -101,42 +101,56 @@ std::vector<Line> lines_of(const ops::Context& context, const Views& v, const op
     const double of_head = fp8 ? E + sizeof(float) : 2 * E, count = fp8 ? 0 : L;
     lines.push_back({fp8 ? "paged_attention, fp8" : "paged_attention", count,
                      2 * cached * K * of_head + 4 * n * H * E, [=, &context] {
-                       ops::paged_attention<bf16>(context, rows, 0.088, v.qkv, next(caches),
-                                                  v.partial, v.attention);
+                       ops::run(context, ops::PagedAttention<bf16>{.rows = rows,
+                                                                   .scale = 0.088,
+                                                                   .qkv = v.qkv,
+                                                                   .cache = next(caches),
+                                                                   .partial = v.partial,
+                                                                   .out = v.attention});
                      }});
     lines.push_back({fp8 ? "paged_store with q/k norm, fp8" : "paged_store with q/k norm", count,
                      4 * n * qkv_width, [=, &context] {
                        const Vector<const bf16> gain(v.gain.data(), E);
-                       ops::paged_store<bf16>(context, rows, v.qkv, H, {gain, gain, 1e-6, v.table},
-                                              next(caches));
+                       ops::run(context, ops::PagedStore<bf16>{.rows = rows,
+                                                               .qkv = v.qkv,
+                                                               .heads = H,
+                                                               .stage = {gain, gain, 1e-6, v.table},
+                                                               .cache = next(caches)});
                      }});
   }
   lines.push_back({"rmsnorm", 2 * L + 1, 4 * n * D, [=, &context] {
-                     ops::norm_forward<bf16>(context, {.kind = ops::Norm::rmsnorm,
-                                                       .x = v.x,
-                                                       .gain = v.gain,
-                                                       .eps = 1e-6,
-                                                       .y = v.normed,
-                                                       .rstd = v.rstd});
+                     ops::run(context, ops::NormForward<bf16>{.kind = ops::Norm::rmsnorm,
+                                                              .x = v.x,
+                                                              .gain = v.gain,
+                                                              .eps = 1e-6,
+                                                              .y = v.normed,
+                                                              .rstd = v.rstd});
                    }});
   lines.push_back({"swiglu", L, 6 * n * F, [=, &context] {
-                     ops::activation_forward<bf16>(context, ops::Activation::swiglu, v.up,
-                                                   v.activated);
+                     ops::run(context,
+                              ops::ActivationForward<bf16>{
+                                  .kind = ops::Activation::swiglu, .x = v.up, .y = v.activated});
                    }});
   const Matrix<const bf16> head(v.weights.data(), V > copies * 2 * F ? copies * 2 * F : V, D);
   const Matrix<bf16> head_logits(v.logits.data(), N, head.extent(0));
   const double head_share = static_cast<double>(V) / static_cast<double>(head.extent(0));
   lines.push_back({"head (per full vocabulary)", head_share,
                    2.0 * static_cast<double>(head.extent(0)) * (D + n), [=, &context] {
-                     ops::linear_forward<bf16>(context, v.normed, head, {}, head_logits);
+                     ops::run(context,
+                              ops::LinearForward<bf16>{.x = v.normed, .w = head, .y = head_logits});
                    }});
   const ops::Sampling choices[] = {{0, 1, 0, 1}, {1, 1, 0, 1}, {0.8, 0.95, 20, 1}};
   for (const ops::Sampling& choice : choices)
     lines.push_back(
         {fmt::format("sample_rows T {} p {} k {}", choice.temperature, choice.top_p, choice.top_k),
          choice.temperature == 0 ? 1.0 : 0.0, 2 * n * V, [=, &context] {
-           ops::sample_rows<bf16>(context, choice, v.logits, V, ids,
-                                  Vector<const std::int32_t>(ids.data(), N), v.drawn);
+           ops::run(context,
+                    ops::SampleRows<bf16>{.options = choice,
+                                          .logits = v.logits,
+                                          .vocabulary = V,
+                                          .ids = ids,
+                                          .numbers = Vector<const std::int32_t>(ids.data(), N),
+                                          .token = v.drawn});
          }});
   return lines;
 }

@@ -177,29 +177,39 @@ void time_operations(const Shape& s, bool accelerated) {
   };
   const double large = 2.0 * static_cast<double>(v.x.size() * v.side);
   report("x x^T", large, "TFLOP/s", [&] {
-    ops::batched_product<Product>(v.context, 1, {v.x, !wide}, {v.x, wide}, 0, {}, v.gram);
+    ops::run(v.context,
+             ops::BatchedProduct<Product>{
+                 .alpha = 1, .a = {v.x, !wide}, .b = {v.x, wide}, .beta = 0, .c = {}, .d = v.gram});
   });
   report("polynomial", 2.0 * static_cast<double>(v.gram.size() * v.side), "TFLOP/s", [&] {
-    ops::batched_product<Product>(v.context, 2, {v.gram}, {v.gram}, -5, v.gram, v.square);
+    ops::run(v.context,
+             ops::BatchedProduct<Product>{
+                 .alpha = 2, .a = {v.gram}, .b = {v.gram}, .beta = -5, .c = v.gram, .d = v.square});
   });
   report("its product by x", large, "TFLOP/s", [&] {
     const ops::Factor<Product> left{wide ? v.square : v.x}, right{wide ? v.x : v.square};
-    ops::batched_product<Product>(v.context, 1, left, right, 3, v.x, v.next);
+    ops::run(v.context, ops::BatchedProduct<Product>{
+                            .alpha = 1, .a = left, .b = right, .beta = 3, .c = v.x, .d = v.next});
   });
   report("sums of squares", 4 * n, "TB/s", [&] {
-    ops::sums_of_squares<float>(v.context, v.span, v.at, s.rows * s.columns, v.squares);
+    ops::run(v.context,
+             ops::SumsOfSquares<float>{
+                 .span = v.span, .at = v.at, .elements = s.rows * s.columns, .squares = v.squares});
   });
-  report("normalize", 6 * n, "TB/s",
-         [&] { ops::normalize<Product>(v.context, v.span, v.at, v.squares, 1e-7, v.x); });
+  report("normalize", 6 * n, "TB/s", [&] {
+    ops::run(v.context,
+             ops::Normalize<Product>{
+                 .span = v.span, .at = v.at, .squares = v.squares, .eps = 1e-7, .to = v.x});
+  });
   report("descend", 12 * n, "TB/s", [&] {
-    ops::descend<bf16, Product>(v.context,
-                                {.keep = 1,
-                                 .step = 1e-4,
-                                 .direction = v.x,
-                                 .at = v.at,
-                                 .gradient_scale = Vector<const float>(v.squares.data(), 1),
-                                 .master = v.span,
-                                 .copy = v.copy});
+    ops::run(v.context,
+             ops::Descent<bf16, Product>{.keep = 1,
+                                         .step = 1e-4,
+                                         .direction = v.x,
+                                         .at = v.at,
+                                         .gradient_scale = Vector<const float>(v.squares.data(), 1),
+                                         .master = v.span,
+                                         .copy = v.copy});
   });
 }
 

@@ -13,6 +13,9 @@
 #include <vector>
 
 #include "base/timer.hpp"
+#include "checks/cases/activation.hpp"
+#include "checks/cases/linear.hpp"
+#include "checks/cases/norm.hpp"
 #include "ops/ops.hpp"
 
 using namespace tern;
@@ -59,81 +62,73 @@ struct Data {
     return m;
   }
   Vector<float> vector(std::size_t n) { return Vector<float>(matrix(1, n).data(), n); }
+
+  // Memory of cases (checks/cases), whose operands all hold some numbers.
+  template <class S = float>
+  Matrix<S> input(const char*, std::size_t rows, std::size_t columns, double = 1) {
+    return matrix(rows, columns);
+  }
+  template <class S = float>
+  Vector<S> input(const char*, std::size_t n) {
+    return vector(n);
+  }
+  template <class S = float, class... Shape>
+  auto output(const char* name, Shape... shape) {
+    return input<S>(name, shape...);
+  }
+  template <class S = float, class... Shape>
+  auto inout(const char* name, Shape... shape) {
+    return input<S>(name, shape...);
+  }
+  template <class S>
+  Vector<S> workspace(std::size_t n) {
+    return vector(n);
+  }
 };
 
 void linears(Data& d, const char* name, std::size_t inputs, std::size_t outputs) {
-  const auto x = d.matrix(N, inputs), dx = d.matrix(N, inputs), y = d.matrix(N, outputs),
-             w = d.matrix(outputs, inputs), dw = d.matrix(outputs, inputs);
-  const auto bias = d.vector(outputs);
-  const double flop = 2.0 * N * static_cast<double>(inputs * outputs);
-  const std::string n = std::string("linear ") + name;
-  report((n + " forward").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_forward<float>(d.context, x, w, {}, y); });
-  report((n + " forward+bias").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_forward<float>(d.context, x, w, bias, y); });
-  report((n + " forward add").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_forward<float>(d.context, x, w, {}, y, y); });
-  report((n + " input").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_backward_input<float>(d.context, y, w, dx); });
-  report((n + " weight").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_backward_weight<float>(d.context, y, x, dw, {}); });
-  report((n + " weight+bias").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_backward_weight<float>(d.context, y, x, dw, bias); });
+  const auto time = [&](const char* what, const auto& call) {
+    report(fmt::format("linear {} {}", name, what).c_str(), call.flops(), "GFLOP/s",
+           [&] { ops::run(d.context, call); });
+  };
+  using checks::LinearCase;
+  const LinearCase plain{N, inputs, outputs, false, ops::Write::add};
+  const LinearCase with_bias{N, inputs, outputs, true, ops::Write::add};
+  const LinearCase adding{.N = N, .I = inputs, .O = outputs, .added = LinearCase::Added::in_place};
+  time("forward", plain.forward<float>(d));
+  time("forward+bias", with_bias.forward<float>(d));
+  time("forward add", adding.forward<float>(d));
+  time("input", adding.backward_input<float>(d));
+  time("weight", plain.backward_weight<float>(d));
+  time("weight+bias", with_bias.backward_weight<float>(d));
 }
 
 void norms(Data& d) {
-  const auto x = d.matrix(N, D), y = d.matrix(N, D), dx = d.matrix(N, D);
-  const auto gain = d.vector(D), bias = d.vector(D), mean = d.vector(N), rstd = d.vector(N),
-             partial = d.vector(ops::norm_partials(D));
-  constexpr double bytes = 4.0 * N * D;
   for (const auto norm : {ops::Norm::rmsnorm, ops::Norm::layernorm}) {
-    const bool centered = norm == ops::Norm::layernorm;
-    const std::string name = centered ? "layernorm" : "rmsnorm";
-    const auto offset = centered ? bias : Vector<float>();
-    report((name + " forward").c_str(), 2 * bytes, "GB/s", [&] {
-      ops::norm_forward<float>(d.context, {.kind = norm,
-                                           .x = x,
-                                           .gain = gain,
-                                           .bias = offset,
-                                           .eps = 1e-5,
-                                           .y = y,
-                                           .mean = mean,
-                                           .rstd = rstd});
-    });
-    report((name + " backward").c_str(), 4 * bytes, "GB/s", [&] {
-      ops::norm_backward<float>(d.context, {.kind = norm,
-                                            .dy = y,
-                                            .x = x,
-                                            .gain = gain,
-                                            .mean = mean,
-                                            .rstd = rstd,
-                                            .dx = dx,
-                                            .residual = dx,
-                                            .dgain = gain,
-                                            .dbias = offset,
-                                            .partial = partial});
-    });
+    const checks::NormCase one{norm, N, D, checks::NormCase::Place::residual};
+    const std::string name = one.centered() ? "layernorm" : "rmsnorm";
+    const auto calls = one.calls<float>(d);
+    report((name + " forward").c_str(), calls.forward.bytes(), "GB/s",
+           [&] { ops::run(d.context, calls.forward); });
+    report((name + " backward").c_str(), calls.backward.bytes(), "GB/s",
+           [&] { ops::run(d.context, calls.backward); });
   }
 }
 
 void elementwise(Data& d) {
-  const auto wide = d.matrix(N, 2 * F), dwide = d.matrix(N, 2 * F), y = d.matrix(N, F),
-             x = d.matrix(N, F), dx = d.matrix(N, F);
+  const auto x = d.matrix(N, F), y = d.matrix(N, F);
   constexpr double bytes = 4.0 * N * F;
-  using ops::Activation;
-  report("swiglu forward", 3 * bytes, "GB/s",
-         [&] { ops::activation_forward<float>(d.context, Activation::swiglu, wide, y); });
-  report("swiglu backward", 5 * bytes, "GB/s",
-         [&] { ops::activation_backward<float>(d.context, Activation::swiglu, wide, y, dwide); });
-  report("gelu forward", 2 * bytes, "GB/s",
-         [&] { ops::activation_forward<float>(d.context, Activation::gelu, x, y); });
-  report("gelu backward", 3 * bytes, "GB/s",
-         [&] { ops::activation_backward<float>(d.context, Activation::gelu, x, y, dx); });
-  report("relu2 forward", 2 * bytes, "GB/s",
-         [&] { ops::activation_forward<float>(d.context, Activation::relu2, x, y); });
-  report("add", 3 * bytes, "GB/s", [&] { ops::add<float>(d.context, x, y); });
+  for (const ActivationKind& one : activation_kinds) {
+    const auto calls = checks::ActivationCase{one.kind, N, F}.calls<float>(d);
+    const std::string name = one.name;
+    report((name + " forward").c_str(), calls.forward.bytes(), "GB/s",
+           [&] { ops::run(d.context, calls.forward); });
+    report((name + " backward").c_str(), calls.backward.bytes(), "GB/s",
+           [&] { ops::run(d.context, calls.backward); });
+  }
+  report("add", 3 * bytes, "GB/s", [&] { ops::run(d.context, ops::Add<float>{.x = x, .y = y}); });
   report("dropout", 2 * bytes, "GB/s", [&] {
-    ops::dropout<float>(d.context, {0.1, 1, 1, 1, 0}, y, {}, y);
+    ops::run(d.context, ops::Dropout<float>{.key = {0.1, 1, 1, 1, 0}, .x = y, .y = y});
   });
 }
 
@@ -148,10 +143,20 @@ void embedding(Data& d) {
   std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return host[a] < host[b]; });
   Kokkos::deep_copy(tokens, HostVector<std::int32_t>(host.data(), N));
   Kokkos::deep_copy(order, HostVector<std::int32_t>(sorted.data(), N));
-  report("embedding forward", 8.0 * N * D, "GB/s",
-         [&] { ops::embedding_forward<float>(d.context, tokens, table, {}, T, 0, x); });
-  report("embedding backward", 4.0 * N * D, "GB/s",
-         [&] { ops::embedding_backward<float>(d.context, tokens, order, x, T, table, {}); });
+  report("embedding forward", 8.0 * N * D, "GB/s", [&] {
+    ops::run(d.context, ops::EmbeddingForward<float>{.tokens = tokens,
+                                                     .table = table,
+                                                     .positions = {},
+                                                     .tokens_per_sequence = T,
+                                                     .first = 0,
+                                                     .x = x});
+  });
+  report("embedding backward", 4.0 * N * D, "GB/s", [&] {
+    ops::run(
+        d.context,
+        ops::EmbeddingBackward<float>{
+            .tokens = tokens, .order = order, .dx = x, .tokens_per_sequence = T, .dtable = table});
+  });
 }
 
 void losses(Data& d) {
@@ -163,18 +168,19 @@ void losses(Data& d) {
   for (const std::size_t chunk : {N, N / 4}) {
     const auto logits = d.matrix(chunk, V);
     report(fmt::format("head loss, {} rows", chunk).c_str(), 2.0 * N * D * V, "GFLOP/s", [&] {
-      ops::head_loss_forward<float>(
-          d.context, {.x = x, .w = w, .targets = targets, .logits = logits, .losses = losses});
+      ops::run(d.context,
+               ops::HeadLossForward<float>{
+                   .x = x, .w = w, .targets = targets, .logits = logits, .losses = losses});
     });
     report(fmt::format("head backward, {} rows", chunk).c_str(), 6.0 * N * D * V, "GFLOP/s", [&] {
-      ops::head_loss_backward<float>(d.context, {.x = x,
-                                                 .w = w,
-                                                 .targets = targets,
-                                                 .weights = weights,
-                                                 .logits = logits,
-                                                 .losses = losses,
-                                                 .dx = dx,
-                                                 .dw = dw});
+      ops::run(d.context, ops::HeadLossBackward<float>{.x = x,
+                                                       .w = w,
+                                                       .targets = targets,
+                                                       .weights = weights,
+                                                       .logits = logits,
+                                                       .losses = losses,
+                                                       .dx = dx,
+                                                       .dw = dw});
     });
   }
 }
@@ -187,17 +193,19 @@ void optimizer(Data& d) {
   Kokkos::deep_copy(v, 1.0f);
   constexpr double bytes = 4.0 * parameters;
   report("adamw", 7 * bytes, "GB/s", [&] {
-    ops::adamw_update<float>(d.context, {.rule = {1e-9, 0.9, 0.95, 1e-8, 0.1, 10},
-                                         .master = master,
-                                         .gradient = gradient,
-                                         .gradient_scale = scale,
-                                         .m = m,
-                                         .v = v,
-                                         .copy = master});
+    ops::run(d.context, ops::AdamWUpdate<float>{.rule = {1e-9, 0.9, 0.95, 1e-8, 0.1, 10},
+                                                .master = master,
+                                                .gradient = gradient,
+                                                .gradient_scale = scale,
+                                                .m = m,
+                                                .v = v,
+                                                .copy = master});
   });
-  report("sum of squares", bytes, "GB/s",
-         [&] { ops::sum_of_squares<float>(d.context, gradient, result); });
-  report("copy", 2 * bytes, "GB/s", [&] { ops::convert<float, float>(d.context, gradient, m); });
+  report("sum of squares", bytes, "GB/s", [&] {
+    ops::run(d.context, ops::SumOfSquares<float>{.values = gradient, .result = result});
+  });
+  report("copy", 2 * bytes, "GB/s",
+         [&] { ops::run(d.context, ops::Convert<float, float>{.from = gradient, .to = m}); });
 }
 
 }  // namespace

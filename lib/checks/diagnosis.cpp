@@ -12,7 +12,7 @@
 #include "comm/gpu.hpp"
 #include "comm/text.hpp"
 #include "device/host.hpp"
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 #include "ops/linear/fp8.hpp"
 
 namespace tern::checks {

@@ -7,24 +7,15 @@
 /// unless stated otherwise. No operation synchronizes with the host. Results repeat bit for bit on
 /// the same device and layout: no atomic floating-point sums.
 ///
-/// Every operation has a portable version (portable/: Kokkos, every backend): the reference. Some
-/// try a native kernel first (cuda/, for bf16 and fp16, where Context::library is set): native.hpp.
+/// An operation is a struct of its operands, given to run(): core/operation.hpp. FAMILY/functions.hpp
+/// has the same as functions.
 #pragma once
-#include "ops/activation/activation.hpp"
-#include "ops/attention/attention.hpp"
-#include "ops/attention/head_norm.hpp"
-#include "ops/decode/paged_cache.hpp"
-#include "ops/decode/sampling.hpp"
-#include "ops/elementwise/connection.hpp"
-#include "ops/elementwise/dropout.hpp"
-#include "ops/elementwise/elementwise.hpp"
-#include "ops/linear/fp8.hpp"
-#include "ops/linear/fp8_weight.hpp"
-#include "ops/linear/linear.hpp"
-#include "ops/linear/linear_inference.hpp"
-#include "ops/loss/embedding.hpp"
-#include "ops/loss/loss.hpp"
-#include "ops/loss/vocabulary.hpp"
-#include "ops/moe/experts.hpp"
-#include "ops/norm/norm.hpp"
-#include "ops/optimizer/optimizer.hpp"
+#include "ops/activation/functions.hpp"
+#include "ops/attention/functions.hpp"
+#include "ops/decode/functions.hpp"
+#include "ops/elementwise/functions.hpp"
+#include "ops/linear/functions.hpp"
+#include "ops/loss/functions.hpp"
+#include "ops/moe/functions.hpp"
+#include "ops/norm/functions.hpp"
+#include "ops/optimizer/functions.hpp"

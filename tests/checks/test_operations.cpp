@@ -79,10 +79,11 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
     const test::Array<Storage> y(N, O), dx(N, I);
     const test::Array<float> dw(O, I, test::Numbers(O * I));
     const auto round = [&](const test::Array<Storage>& from, const Fp8Matrix& to, Scaling scaling) {
-      fp8_round<Storage>(context, from.matrix(), to, scaling);
+      run(context, Fp8Round<Storage>{.values = from.matrix(), .to = to, .scaling = scaling});
     };
     const auto forward = [&] {
-      fp8_linear_forward<Storage>(context, work, qx, qw, {}, y.matrix());
+      run(context,
+          Fp8LinearForward<Storage>{.workspace = work.values(), .x = qx, .w = qw, .y = y.matrix()});
       context.fence("test");
       return y.get();
     };
@@ -97,8 +98,10 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
     EXPECT_TRUE(all_nan(forward())) << bad;
     round(bad_dy, qdy, Scaling::current);
     round(good_x, qx, Scaling::current);
-    fp8_linear_backward_weight<Storage>(context, work, qdy, qx, dw.matrix());
-    fp8_linear_backward_input<Storage>(context, work, qdy, qw, dx.matrix());
+    run(context, Fp8LinearBackwardWeight<Storage>{
+                     .workspace = work.values(), .dy = qdy, .x = qx, .dw = dw.matrix()});
+    run(context, Fp8LinearBackwardInput<Storage>{
+                     .workspace = work.values(), .dy = qdy, .w = qw, .dx = dx.matrix()});
     context.fence("test");
     EXPECT_TRUE(all_nan(dx.get()) && all_nan(dw.get())) << bad;
   }
@@ -157,44 +160,49 @@ TEST(Magnitudes, are_those_of_the_results) {
           dwide(N, 2 * D);
       const test::Array<float> mean(1, N), rstd(1, N), dgain(1, D, test::Numbers(D)),
           dbias(1, D, test::Numbers(D)), partial(1, norm_partials(D));
-      largest_magnitude<Storage>(context, x.matrix(), magnitude);
+      run(context, LargestMagnitude<Storage>{.x = x.matrix(), .magnitude = magnitude});
       expect(x, "largest_magnitude " + shape);
       for (const Norm kind : {Norm::rmsnorm, Norm::layernorm}) {
         const bool centered = kind == Norm::layernorm;
-        norm_forward<Storage>(context, {.kind = kind,
-                                        .x = x.matrix(),
-                                        .gain = gain.vector(),
-                                        .bias = centered ? gain.vector() : Vector<Storage>(),
-                                        .eps = 1e-5,
-                                        .y = y.matrix(),
-                                        .mean = mean.vector(),
-                                        .rstd = rstd.vector(),
-                                        .rounded = straight});
+        run(context, NormForward<Storage>{.kind = kind,
+                                          .x = x.matrix(),
+                                          .gain = gain.vector(),
+                                          .bias = centered ? gain.vector() : Vector<Storage>(),
+                                          .eps = 1e-5,
+                                          .y = y.matrix(),
+                                          .mean = mean.vector(),
+                                          .rstd = rstd.vector(),
+                                          .rounded = straight});
         expect_rounded(y, "norm_forward " + shape);
         for (const bool added : {false, true}) {
-          norm_backward<Storage>(context, {.kind = kind,
-                                           .dy = dy.matrix(),
-                                           .x = x.matrix(),
-                                           .gain = gain.vector(),
-                                           .mean = mean.vector(),
-                                           .rstd = rstd.vector(),
-                                           .dx = dx.matrix(),
-                                           .residual = added ? dx.matrix() : Matrix<Storage>(),
-                                           .dgain = dgain.vector(),
-                                           .dbias = centered ? dbias.vector() : Vector<float>(),
-                                           .partial = partial.vector(),
-                                           .magnitude = magnitude});
+          run(context, NormBackward<Storage>{.kind = kind,
+                                             .dy = dy.matrix(),
+                                             .x = x.matrix(),
+                                             .gain = gain.vector(),
+                                             .mean = mean.vector(),
+                                             .rstd = rstd.vector(),
+                                             .dx = dx.matrix(),
+                                             .residual = added ? dx.matrix() : Matrix<Storage>(),
+                                             .dgain = dgain.vector(),
+                                             .dbias = centered ? dbias.vector() : Vector<float>(),
+                                             .partial = partial.vector(),
+                                             .magnitude = magnitude});
           expect(dx, "norm_backward " + shape);
         }
       }
       for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::relu2}) {
         const bool gates = gated(kind);
-        activation_forward<Storage>(context, kind, gates ? wide.matrix() : x.matrix(), y.matrix(),
-                                    straight);
+        run(context, ActivationForward<Storage>{.kind = kind,
+                                                .x = gates ? wide.matrix() : x.matrix(),
+                                                .y = y.matrix(),
+                                                .rounded = straight});
         expect_rounded(y, "activation_forward " + shape);
         const auto& to = gates ? dwide : dx;
-        activation_backward<Storage>(context, kind, gates ? wide.matrix() : x.matrix(), dy.matrix(),
-                                     to.matrix(), gates ? wide_gradient : gradient);
+        run(context, ActivationBackward<Storage>{.kind = kind,
+                                                 .x = gates ? wide.matrix() : x.matrix(),
+                                                 .dy = dy.matrix(),
+                                                 .dx = to.matrix(),
+                                                 .rounded = gates ? wide_gradient : gradient});
         expect_rounded(to, "activation_backward " + shape);
       }
     }
@@ -230,8 +238,12 @@ void expect_portable_draws() {
         ids.insert(ids.end(), {b * 31, b % 2}), numbers.push_back(b % 7);
       const auto draw = [&](const Context& context) {
         const Vector<std::int32_t> token = run.template workspace<std::int32_t>(B);
-        sample_rows<T>(context, choice, logits.matrix(), V - 5, run.integers(ids),
-                       run.integers(numbers), token);
+        run(context, SampleRows<T>{.options = choice,
+                                   .logits = logits.matrix(),
+                                   .vocabulary = V - 5,
+                                   .ids = run.integers(ids),
+                                   .numbers = run.integers(numbers),
+                                   .token = token});
         context.fence("test");
         const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), token);
         return std::vector<std::int32_t>(host.data(), host.data() + B);

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -74,6 +76,68 @@ class Array {
   Kokkos::View<T*, DeviceMemory> data_;
 };
 
+/// Memory of a case (checks/cases) that gets its inputs by name, and its results' initial numbers by
+/// name and '0'. `scale` is that of random numbers.
+template <class T>
+class NamedMemory {
+ public:
+  explicit NamedMemory(const Named& inputs) : inputs_(inputs) {}
+
+  template <class S = T>
+  Matrix<S> input(const std::string& name, std::size_t rows, std::size_t columns, double = 1) {
+    return keep(Array<S>(rows, columns, inputs_.at(name)));
+  }
+  template <class S = T>
+  Vector<S> input(const std::string& name, std::size_t n, double = 1) {
+    return as_vector(input<S>(name, 1, n));
+  }
+  template <class S = T>
+  Matrix<S> output(const std::string& name, std::size_t rows, std::size_t columns) {
+    return result(name, Array<S>(rows, columns));
+  }
+  template <class S = T>
+  Vector<S> output(const std::string& name, std::size_t n) {
+    return as_vector(output<S>(name, 1, n));
+  }
+  template <class S = T>
+  Matrix<S> inout(const std::string& name, std::size_t rows, std::size_t columns, double = 1) {
+    return result(name, Array<S>(rows, columns, inputs_.at(name + "0")));
+  }
+  template <class S = T>
+  Vector<S> inout(const std::string& name, std::size_t n, double = 1) {
+    return as_vector(inout<S>(name, 1, n));
+  }
+  template <class S>
+  Vector<S> workspace(std::size_t n) {
+    return as_vector(keep(Array<S>(1, n)));
+  }
+
+  Named results() const {
+    Named all;
+    for (const auto& [name, numbers] : results_) all[name] = numbers();
+    return all;
+  }
+
+ private:
+  template <class S>
+  Matrix<S> keep(const Array<S>& array) {
+    kept_.push_back(std::make_shared<Array<S>>(array));
+    return array.matrix();
+  }
+  template <class S>
+  Matrix<S> result(const std::string& name, const Array<S>& array) {
+    results_[name] = [array] { return array.get(); };
+    return keep(array);
+  }
+  template <class S>
+  static Vector<S> as_vector(const Matrix<S>& m) {
+    return Vector<S>(m.data(), m.size());
+  }
+
+  const Named& inputs_;
+  std::vector<std::shared_ptr<void>> kept_;
+  std::map<std::string, std::function<Numbers()>> results_;
+};
 /// The numbers of a view, as they are.
 template <class V>
 auto on_host(const V& view) {
@@ -107,6 +171,14 @@ struct HeldContext {
 /// With portable kernels only; with native ones where the build has them.
 inline const ops::Context& portable_context() { return HeldContext<false>::get(); }
 inline const ops::Context& native_context() { return HeldContext<true>::get(); }
+
+/// Results of a case with portable kernels.
+template <class T, class Case>
+Named results_of(const Case& c, const Named& inputs) {
+  NamedMemory<T> memory(inputs);
+  c.template run<T>(portable_context(), memory);
+  return memory.results();
+}
 
 /// Equal, NaN being equal to NaN.
 inline bool same(const Numbers& a, const Numbers& b) {

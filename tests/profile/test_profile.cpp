@@ -137,8 +137,12 @@ TEST(Profile, WorkOfOtherThreadsIsNotTheStepsOwn) {
 TEST(OperationName, IsTheFunctionThatLaunched) {
   EXPECT_EQ(detail::operation_name("tern::linear_forward"), "linear_forward");
   EXPECT_EQ(detail::operation_name("void Kokkos::Impl::launch<__nv_dl_wrapper_t<__nv_dl_tag<void "
-                                   "(*)(int), &tern::ops::dropout<float>, 1u>>>(int)"),
-            "dropout");
+                                   "(*)(int), &tern::ops::spread<float>, 1u>>>(int)"),
+            "spread");
+  EXPECT_EQ(
+      detail::operation_name("void Kokkos::Impl::launch<__nv_dl_wrapper_t<__nv_dl_tag<void "
+                             "(*)(int), &tern::ops::Fp8RoundRows<float>::portable, 1u>>>(int)"),
+      "fp8_round_rows");
   EXPECT_EQ(detail::operation_name("void tern::ops::cuda::detail::norm_rows<8>(int)"), "norm_rows");
   EXPECT_EQ(detail::operation_name("void tern::ops::(anonymous namespace)::gather<8>(int)"),
             "gather");

@@ -7,7 +7,7 @@ includes lib/NAME includes only the libraries that CMakeLists.txt gives it, all 
          4,000 lines, no folder 40 files
 size     no source file over 450 lines
 vendors  the runtimes and compilers of GPUs are named in lib/comm and in folders cuda only; elsewhere on_host
-         (memory/views.hpp) and native_build (ops/core/native.hpp) tell a build for GPUs
+         (memory/views.hpp) and native_build (ops/core/operation.hpp) tell a build for GPUs
 versions what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt 12 removed fmt::localtime
 json     JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
 listed   README.md or a page of docs/ links every deck of input/ and names every script of jobs/; a deck begins with a headline

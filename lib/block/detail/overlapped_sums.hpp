@@ -8,7 +8,7 @@
 
 #include "base/range.hpp"
 #include "block/links.hpp"
-#include "ops/elementwise/elementwise.hpp"
+#include "ops/elementwise/functions.hpp"
 
 namespace tern::model::detail {
 

@@ -1,6 +1,5 @@
+#include "checks/cases/activation.hpp"
 #include "checks/detail/families.hpp"
-
-#include "ops/activation/activation.hpp"
 #include "ops/elementwise/dropout.hpp"
 
 namespace tern::checks {
@@ -8,14 +7,12 @@ using namespace ops;
 namespace {
 
 void check_kind(Checker& checker, Activation kind, std::size_t N, std::size_t F) {
-  checker.check(kind_of(kind).name, fmt::format("N {} F {}", N, F), [=]<class T>(Run<T>& r) {
-    const std::size_t width = gated(kind) ? 2 * F : F;
-    auto x = r.input(N, width, 2), dy = r.input(N, F);
-    activation_forward<T>(r.context, kind, x, r.output(N, F));
-    activation_backward<T>(r.context, kind, x, dy, r.output(N, width));
-    auto in_place = r.inout(N, width, 2);
-    activation_backward<T>(r.context, kind, in_place, dy, in_place);
-  });
+  for (const bool in_place : {false, true})
+    checker.check(kind_of(kind).name,
+                  fmt::format("N {} F {}{}", N, F, in_place ? ", in place" : ""),
+                  [=]<class T>(Run<T>& r) {
+                    ActivationCase{kind, N, F, in_place}.run<T>(r.context, r);
+                  });
 }
 
 /// The numbers drawn are the same on both sides, so that the same elements are zero.
@@ -23,11 +20,11 @@ void check_dropout(Checker& checker, std::size_t N, std::size_t D) {
   checker.check("dropout", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
     const DropoutKey key{0.3, 11, 5, 2, 100};
     auto x = r.input(N, D), stream = r.input(N, D);
-    dropout<T>(r.context, key, x, {}, r.output(N, D));
-    dropout<T>(r.context, key, x, stream, r.output(N, D));
+    run(r.context, Dropout<T>{.key = key, .x = x, .y = r.output(N, D)});
+    run(r.context, Dropout<T>{.key = key, .x = x, .added = stream, .y = r.output(N, D)});
     auto in_place = r.inout(N, D), sum = r.inout(N, D);
-    dropout<T>(r.context, key, in_place, {}, in_place);
-    dropout<T>(r.context, key, x, sum, sum);
+    run(r.context, Dropout<T>{.key = key, .x = in_place, .y = in_place});
+    run(r.context, Dropout<T>{.key = key, .x = x, .added = sum, .y = sum});
   });
 }
 

@@ -15,9 +15,15 @@ void check_rotary(Checker& checker, std::size_t B, std::size_t T, std::size_t H,
     auto fused = r.inout(B * T, 2 * H * E);
     auto angles = r.template workspace<A>((T + 3) * E);
     const Matrix<A> table(angles.data(), T + 3, E);
-    rotary_table<A>(r.context, 10000, table);
-    rotary<S>(r.context, heads_of(fused, 0, B, T, H, E), table, {3}, Direction::forward);
-    rotary<S>(r.context, heads_of(fused, H * E, B, T, H, E), table, {0}, Direction::backward);
+    run(r.context, RotaryTable<A>{.base = 10000, .table = table});
+    run(r.context, Rotary<S>{.x = heads_of(fused, 0, B, T, H, E),
+                             .table = table,
+                             .positions = {3},
+                             .direction = Direction::forward});
+    run(r.context, Rotary<S>{.x = heads_of(fused, H * E, B, T, H, E),
+                             .table = table,
+                             .positions = {0},
+                             .direction = Direction::backward});
   });
 }
 
@@ -74,28 +80,28 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
     HeadRotation<A> rotation;
     if (rotated != Heading::Rotated::no) {
       const Matrix<A> table = r.template output<A>(T + 3, E);
-      rotary_table<A>(r.context, 10000, table);
+      run(r.context, RotaryTable<A>{.base = 10000, .table = table});
       rotation = {table, {3, {}}};
     }
     if (rotated == Heading::Rotated::named)
       rotation.positions.rows =
           r.integers(r.draw_integers(N, static_cast<std::uint32_t>(T + 3), 0));
-    attention_forward<S>(
-        r.context,
-        {.pattern = pattern, .scale = scale, .q = q, .k = k, .v = v, .out = o, .lse = lse});
-    attention_backward<S>(r.context, {.pattern = pattern,
-                                      .scale = scale,
-                                      .q = q,
-                                      .k = k,
-                                      .v = v,
-                                      .out = o,
-                                      .dout = heads_of(dout, 0, B, T, H, E),
-                                      .lse = lse,
-                                      .delta = Matrix<A>(delta.data(), B * H, T),
-                                      .dq = heads_of(dq, 0, B, T, H, E),
-                                      .dk = heads_of(dkv, 0, B, keys, K, E),
-                                      .dv = heads_of(dkv, K * E, B, keys, K, E),
-                                      .rotation = rotation});
+    run(r.context,
+        AttentionForward<S>{
+            .pattern = pattern, .scale = scale, .q = q, .k = k, .v = v, .out = o, .lse = lse});
+    run(r.context, AttentionBackward<S>{.pattern = pattern,
+                                        .scale = scale,
+                                        .q = q,
+                                        .k = k,
+                                        .v = v,
+                                        .out = o,
+                                        .dout = heads_of(dout, 0, B, T, H, E),
+                                        .lse = lse,
+                                        .delta = Matrix<A>(delta.data(), B * H, T),
+                                        .dq = heads_of(dq, 0, B, T, H, E),
+                                        .dk = heads_of(dkv, 0, B, keys, K, E),
+                                        .dv = heads_of(dkv, K * E, B, keys, K, E),
+                                        .rotation = rotation});
   });
 }
 

@@ -31,21 +31,21 @@ void check_connect(Checker& checker, Terms terms, std::size_t N, std::size_t D) 
       skip = r.input(N, D), dskip = r.output(N, D), c = r.factor(), dc = r.template inout<A>(1);
     const Matrix<T> y = r.output(N, D), in_place = r.inout(N, D);
     for (const auto& [from, to] : {std::pair{x, y}, {in_place, in_place}})
-      connect_forward<T>(
-          r.context, {.x = from, .input = input, .skip = skip, .a = a, .b = b, .c = c, .y = to});
-    connect_backward<T>(r.context, {.x = x,
-                                    .input = input,
-                                    .skip = skip,
-                                    .a = a,
-                                    .b = b,
-                                    .c = c,
-                                    .dy = y,
-                                    .dinput = dinput,
-                                    .dskip = dskip,
-                                    .da = da,
-                                    .db = db,
-                                    .dc = dc,
-                                    .partial = r.template workspace<A>(connect_partials())});
+      run(r.context, ConnectForward<T>{
+                         .x = from, .input = input, .skip = skip, .a = a, .b = b, .c = c, .y = to});
+    run(r.context, ConnectBackward<T>{.x = x,
+                                      .input = input,
+                                      .skip = skip,
+                                      .a = a,
+                                      .b = b,
+                                      .c = c,
+                                      .dy = y,
+                                      .dinput = dinput,
+                                      .dskip = dskip,
+                                      .da = da,
+                                      .db = db,
+                                      .dc = dc,
+                                      .partial = r.template workspace<A>(connect_partials())});
   };
   checker.check(name, fmt::format("N {} D {}", N, D), body);
 }
@@ -63,15 +63,17 @@ void check_scaled_rows(Checker& checker, std::size_t N, std::size_t V, const Par
     const Matrix<const T> table = r.input(V, W);
     const Vector<const T> scale = r.factor();
     const Matrix<T> fused = r.inout(N, columns);
-    add_scaled_rows<T>(r.context, tokens, table, scale, fused, first);
-    scaled_rows_backward<T>(r.context, {.tokens = tokens,
-                                        .table = table,
-                                        .scale = scale,
-                                        .dfused = fused,
-                                        .first = first,
-                                        .drows = r.output(N, W),
-                                        .dscale = r.template inout<A>(1),
-                                        .partial = r.template workspace<A>(connect_partials())});
+    run(r.context,
+        AddScaledRows<T>{
+            .tokens = tokens, .table = table, .scale = scale, .fused = fused, .first = first});
+    run(r.context, ScaledRowsBackward<T>{.tokens = tokens,
+                                         .table = table,
+                                         .scale = scale,
+                                         .dfused = fused,
+                                         .first = first,
+                                         .drows = r.output(N, W),
+                                         .dscale = r.template inout<A>(1),
+                                         .partial = r.template workspace<A>(connect_partials())});
   };
   checker.check("scaled_rows",
                 fmt::format("N {} V {} columns {} to {} of {}", N, V, first, first + W, columns),

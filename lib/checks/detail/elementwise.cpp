@@ -10,23 +10,23 @@ void check_shape(Checker& checker, std::size_t N, std::size_t D) {
   const std::string shape = fmt::format("N {} D {}", N, D);
   checker.check("add", shape, [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D);
-    add<T>(r.context, x, r.inout(N, D));
+    run(r.context, Add<T>{.x = x, .y = r.inout(N, D)});
   });
   // Terms of N rows, of one row, and empty ones.
   checker.check("sum", shape, [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D), y = r.input(N, D), z = r.input(N, D);
     auto row = r.input(1, D);
-    sum<T>(r.context, x, y, z, r.output(N, D));
-    sum<T>(r.context, x, row, z, r.output(N, D));
-    sum<T>(r.context, row, {}, y, r.output(N, D));
-    sum<T>(r.context, {}, {}, row, r.output(N, D));
+    run(r.context, Sum<T>{.a = x, .b = y, .c = z, .to = r.output(N, D)});
+    run(r.context, Sum<T>{.a = x, .b = row, .c = z, .to = r.output(N, D)});
+    run(r.context, Sum<T>{.a = row, .b = {}, .c = y, .to = r.output(N, D)});
+    run(r.context, Sum<T>{.a = {}, .b = {}, .c = row, .to = r.output(N, D)});
   });
   checker.check("convert", shape, [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     auto wide = r.template input<A>(N * D);
     auto narrow = r.input(N * D);
-    convert<A, T>(r.context, wide, r.output(N * D));
-    convert<T, A>(r.context, narrow, r.template output<A>(N * D));
+    run(r.context, Convert<A, T>{.from = wide, .to = r.output(N * D)});
+    run(r.context, Convert<T, A>{.from = narrow, .to = r.template output<A>(N * D)});
   });
 }
 

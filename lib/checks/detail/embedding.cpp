@@ -30,9 +30,18 @@ void check_shape(Checker& checker, std::size_t B, std::size_t T, std::size_t V, 
                     Matrix<S> learned;
                     Matrix<A> dlearned;
                     if (positions) learned = r.input(T, D), dlearned = r.template inout<A>(T, D);
-                    embedding_forward<S>(r.context, tokens, table, learned, T, 0,
-                                         r.output(B * T, D));
-                    embedding_backward<S>(r.context, tokens, order, dx, T, dtable, dlearned);
+                    run(r.context, EmbeddingForward<S>{.tokens = tokens,
+                                                       .table = table,
+                                                       .positions = learned,
+                                                       .tokens_per_sequence = T,
+                                                       .first = 0,
+                                                       .x = r.output(B * T, D)});
+                    run(r.context, EmbeddingBackward<S>{.tokens = tokens,
+                                                        .order = order,
+                                                        .dx = dx,
+                                                        .tokens_per_sequence = T,
+                                                        .dtable = dtable,
+                                                        .dpositions = dlearned});
                   });
 }
 

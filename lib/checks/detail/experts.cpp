@@ -29,7 +29,7 @@ Routing draw_routing(Run<T>& r, const ExpertShape& s) {
   routing.pairs = r.template inout<Index>(s.rows());
   routing.tokens = r.template inout<Index>(s.rows());
   routing.rows = r.template inout<Index>(s.N, s.k);
-  sort_pairs(r.context, routing);
+  run(r.context, SortPairs{.routing = routing});
   return routing;
 }
 
@@ -40,8 +40,11 @@ void check_routing(Checker& checker, std::size_t N, std::size_t k, std::size_t X
       using A = Accumulate<T>;
       auto logits = r.input(N, X, 2);
       auto probabilities = r.template output<A>(N, X), weights = r.template output<A>(N, k);
-      route<T>(r.context, renormalize, logits, probabilities, weights,
-               r.template inout<std::int32_t>(N, k));
+      run(r.context, Route<T>{.renormalize = renormalize,
+                              .logits = logits,
+                              .probabilities = probabilities,
+                              .weights = weights,
+                              .experts = r.template inout<std::int32_t>(N, k)});
     });
 }
 
@@ -61,24 +64,30 @@ void check_grouped(Checker& checker, const ExpertShape& s) {
     const auto up = draw_matrices<T>(r, s.X, 2 * s.F, s.D, of_input);
     const auto down = draw_matrices<T>(r, s.X, s.D, s.F, of_hidden);
     const Matrix<T> x = r.input(s.N, s.D), hidden = r.input(s.rows(), s.F);
-    grouped_forward<T>(r.context, to.offsets, {x, to.tokens},
-                       {up.data, up.count, up.rows, up.columns, up.stride},
-                       r.output(s.rows(), 2 * s.F));
-    grouped_forward<T>(r.context, to.offsets, {hidden},
-                       {down.data, down.count, down.rows, down.columns, down.stride},
-                       r.output(s.rows(), s.D));
+    run(r.context, GroupedForward<T>{.offsets = to.offsets,
+                                     .x = {x, to.tokens},
+                                     .w = {up.data, up.count, up.rows, up.columns, up.stride},
+                                     .y = r.output(s.rows(), 2 * s.F)});
+    run(r.context,
+        GroupedForward<T>{.offsets = to.offsets,
+                          .x = {hidden},
+                          .w = {down.data, down.count, down.rows, down.columns, down.stride},
+                          .y = r.output(s.rows(), s.D)});
   });
   checker.check("grouped_backward_input", s.text(), [=]<class T>(Run<T>& r) {
     const Routing to = draw_routing(r, s);
     const auto up = draw_matrices<T>(r, s.X, 2 * s.F, s.D, of_hidden);
     const auto down = draw_matrices<T>(r, s.X, s.D, s.F, of_input);
     const Matrix<T> dy = r.input(s.N, s.D), dup = r.input(s.rows(), 2 * s.F);
-    grouped_backward_input<T>(r.context, to.offsets, {dy, to.tokens},
-                              {down.data, down.count, down.rows, down.columns, down.stride},
-                              r.output(s.rows(), s.F));
-    grouped_backward_input<T>(r.context, to.offsets, {dup},
-                              {up.data, up.count, up.rows, up.columns, up.stride},
-                              r.output(s.rows(), s.D));
+    run(r.context,
+        GroupedBackwardInput<T>{.offsets = to.offsets,
+                                .dy = {dy, to.tokens},
+                                .w = {down.data, down.count, down.rows, down.columns, down.stride},
+                                .dx = r.output(s.rows(), s.F)});
+    run(r.context, GroupedBackwardInput<T>{.offsets = to.offsets,
+                                           .dy = {dup},
+                                           .w = {up.data, up.count, up.rows, up.columns, up.stride},
+                                           .dx = r.output(s.rows(), s.D)});
   });
   for (const bool up : {false, true})
     checker.check(
@@ -90,11 +99,15 @@ void check_grouped(Checker& checker, const ExpertShape& s) {
           A* dw = r.template inout<A>(s.X, stride).data();
           const Gathered<T> of_tokens{x, to.tokens}, of_rows{hidden};
           if (up)
-            grouped_backward_weight<T>(r.context, to.offsets, of_rows, of_tokens,
-                                       {dw, s.X, 2 * s.F, s.D, stride});
+            run(r.context, GroupedBackwardWeight<T>{.offsets = to.offsets,
+                                                    .dy = of_rows,
+                                                    .x = of_tokens,
+                                                    .dw = {dw, s.X, 2 * s.F, s.D, stride}});
           else
-            grouped_backward_weight<T>(r.context, to.offsets, of_tokens, of_rows,
-                                       {dw, s.X, s.D, s.F, stride});
+            run(r.context, GroupedBackwardWeight<T>{.offsets = to.offsets,
+                                                    .dy = of_tokens,
+                                                    .x = of_rows,
+                                                    .dw = {dw, s.X, s.D, s.F, stride}});
         });
 }
 
@@ -104,18 +117,28 @@ void check_between_products(Checker& checker, const ExpertShape& s) {
     const Routing to = draw_routing(r, s);
     const Matrix<T> x = r.input(s.rows(), 2 * s.F, 2), dy = r.input(s.rows(), s.F);
     const Matrix<A> weights = r.template input<A>(s.N, s.k);
-    weighted_swiglu<T>(r.context, x, weights, to.pairs, r.output(s.rows(), s.F));
-    weighted_swiglu_backward<T>(r.context, x, weights, to.pairs, dy, r.output(s.rows(), 2 * s.F),
-                                r.template output<A>(s.N, s.k));
+    run(r.context,
+        WeightedSwiglu<T>{
+            .x = x, .weights = weights, .pairs = to.pairs, .y = r.output(s.rows(), s.F)});
+    run(r.context, WeightedSwigluBackward<T>{.x = x,
+                                             .weights = weights,
+                                             .pairs = to.pairs,
+                                             .dy = dy,
+                                             .dx = r.output(s.rows(), 2 * s.F),
+                                             .dweights = r.template output<A>(s.N, s.k)});
     const Matrix<T> in_place = r.inout(s.rows(), 2 * s.F, 2);
-    weighted_swiglu_backward<T>(r.context, in_place, weights, to.pairs, dy, in_place,
-                                r.template output<A>(s.N, s.k));
+    run(r.context, WeightedSwigluBackward<T>{.x = in_place,
+                                             .weights = weights,
+                                             .pairs = to.pairs,
+                                             .dy = dy,
+                                             .dx = in_place,
+                                             .dweights = r.template output<A>(s.N, s.k)});
   });
   checker.check("combine", s.text(), [=]<class T>(Run<T>& r) {
     const Routing to = draw_routing(r, s);
     const Matrix<T> values = r.input(s.rows(), s.D), added = r.inout(s.N, s.D);
-    combine<T>(r.context, values, to.rows, {}, r.output(s.N, s.D));
-    combine<T>(r.context, values, to.rows, added, added);
+    run(r.context, Combine<T>{.values = values, .rows = to.rows, .to = r.output(s.N, s.D)});
+    run(r.context, Combine<T>{.values = values, .rows = to.rows, .added = added, .to = added});
   });
 }
 

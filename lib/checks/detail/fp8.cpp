@@ -22,7 +22,7 @@ Fp8Matrix matrix(Run<T>& r, Fp8Format format, std::size_t N, std::size_t C) {
 template <class T>
 Fp8Matrix rounded(Run<T>& r, Fp8Format format, Matrix<const T> values) {
   const Fp8Matrix to = matrix(r, format, values.extent(0), values.extent(1));
-  fp8_round<T>(r.context, values, to, Scaling::current);
+  run(r.context, Fp8Round<T>{.values = values, .to = to, .scaling = Scaling::current});
   return to;
 }
 
@@ -30,7 +30,9 @@ Fp8Matrix rounded(Run<T>& r, Fp8Format format, Matrix<const T> values) {
 template <class T>
 void read(Run<T>& r, const Fp8Matrix& m) {
   for (const bool transposed : {false, true})
-    fp8_numbers<T>(r.context, m, transposed, r.output(m.straight.extent(0), m.straight.extent(1)));
+    run(r.context, Fp8Numbers<T>{.of = m,
+                                 .transposed = transposed,
+                                 .to = r.output(m.straight.extent(0), m.straight.extent(1))});
 }
 
 /// An operation that ends in fp8, first with the values' own scale, then with that of before:
@@ -72,8 +74,12 @@ void check_products(Checker& checker, std::size_t N, std::size_t I, std::size_t 
           const Fp8Matrix w = rounded<T>(r, Fp8Format::e4m3, r.input(O, I, scale));
           auto bias = r.input(O);
           const Matrix<const T> added = adds ? r.input(N, O) : Matrix<T>();
-          fp8_linear_forward<T>(r.context, workspace(r, N, I, O), x, w, bias, r.output(N, O),
-                                added);
+          run(r.context, Fp8LinearForward<T>{.workspace = workspace(r, N, I, O).values(),
+                                             .x = x,
+                                             .w = w,
+                                             .bias = bias,
+                                             .y = r.output(N, O),
+                                             .added = added});
         },
         sums);
   for (const Write write : {Write::overwrite, Write::add})
@@ -86,7 +92,11 @@ void check_products(Checker& checker, std::size_t N, std::size_t I, std::size_t 
           const Fp8Matrix dy = rounded<T>(r, Fp8Format::e5m2, r.input(N, O));
           const Fp8Matrix x = rounded<T>(r, Fp8Format::e4m3, r.input(N, I));
           auto dw = write == Write::add ? r.template inout<A>(O, I) : r.template output<A>(O, I);
-          fp8_linear_backward_weight<T>(r.context, workspace(r, N, I, O), dy, x, dw, write);
+          run(r.context, Fp8LinearBackwardWeight<T>{.workspace = workspace(r, N, I, O).values(),
+                                                    .dy = dy,
+                                                    .x = x,
+                                                    .dw = dw,
+                                                    .write = write});
         },
         sums);
   checker.check(
@@ -94,7 +104,10 @@ void check_products(Checker& checker, std::size_t N, std::size_t I, std::size_t 
       [=]<class T>(Run<T>& r) {
         const Fp8Matrix dy = rounded<T>(r, Fp8Format::e5m2, r.input(N, O));
         const Fp8Matrix w = rounded<T>(r, Fp8Format::e4m3, r.input(O, I, scale));
-        fp8_linear_backward_input<T>(r.context, workspace(r, N, I, O), dy, w, r.output(N, I));
+        run(r.context, Fp8LinearBackwardInput<T>{.workspace = workspace(r, N, I, O).values(),
+                                                 .dy = dy,
+                                                 .w = w,
+                                                 .dx = r.output(N, I)});
       },
       sums);
 }
@@ -102,26 +115,27 @@ void check_products(Checker& checker, std::size_t N, std::size_t I, std::size_t 
 void check_rounding(Checker& checker, std::size_t N, std::size_t D) {
   const std::string shape = fmt::format("N {} D {}", N, D);
   for (const Fp8Format format : {Fp8Format::e4m3, Fp8Format::e5m2})
-    checker.check_fp8(format == Fp8Format::e4m3 ? "fp8_round, e4m3" : "fp8_round, e5m2", shape,
-                      [=]<class T>(Run<T>& r) {
-                        auto x = r.input(N, D);
-                        check_both(r, format, N, D,
-                                   [&](const Context& context, auto, const auto& to) {
-                                     fp8_round<T>(context, x, to, context.scaling);
-                                   });
-                      });
+    checker.check_fp8(
+        format == Fp8Format::e4m3 ? "fp8_round, e4m3" : "fp8_round, e5m2", shape,
+        [=]<class T>(Run<T>& r) {
+          auto x = r.input(N, D);
+          check_both(r, format, N, D, [&](const Context& context, auto, const auto& to) {
+            run(context, Fp8Round<T>{.values = x, .to = to, .scaling = context.scaling});
+          });
+        });
   for (const ActivationKind& one : activation_kinds) {
     const Activation kind = one.kind;
     const std::size_t width = gated(kind) ? 2 * D : D;
     checker.check_fp8("activation to fp8", shape + " " + one.name, [=]<class T>(Run<T>& r) {
       auto x = r.input(N, width, 2), dy = r.input(N, D);
       check_both(r, Fp8Format::e4m3, N, D, [&](const Context& context, auto y, const auto& to) {
-        activation_forward<T>(context, kind, x, y, to);
+        run(context, ActivationForward<T>{.kind = kind, .x = x, .y = y, .rounded = to});
       });
-      check_both(r, Fp8Format::e5m2, N, width,
-                 [&](const Context& context, auto dx, const auto& to) {
-                   activation_backward<T>(context, kind, x, dy, dx, to);
-                 });
+      check_both(
+          r, Fp8Format::e5m2, N, width, [&](const Context& context, auto dx, const auto& to) {
+            run(context,
+                ActivationBackward<T>{.kind = kind, .x = x, .dy = dy, .dx = dx, .rounded = to});
+          });
     });
   }
   for (const auto& which :
@@ -141,16 +155,16 @@ void check_rounding(Checker& checker, std::size_t N, std::size_t D) {
           Vector<A> mean;
           if (kind == Norm::layernorm) mean = r.template output<A>(N);
           check_both(r, Fp8Format::e4m3, N, D, [&](const Context& context, auto y, const auto& to) {
-            norm_forward<T>(context, {.kind = kind,
-                                      .x = x,
-                                      .gain = gain,
-                                      .bias = mean.size() ? bias : Vector<T>(),
-                                      .eps = 1e-5,
-                                      .y = y,
-                                      .mean = mean,
-                                      .rstd = rstd,
-                                      .rounded = to,
-                                      .made = made});
+            run(context, NormForward<T>{.kind = kind,
+                                        .x = x,
+                                        .gain = gain,
+                                        .bias = mean.size() ? bias : Vector<T>(),
+                                        .eps = 1e-5,
+                                        .y = y,
+                                        .mean = mean,
+                                        .rstd = rstd,
+                                        .rounded = to,
+                                        .made = made});
           });
         });
   }
@@ -159,19 +173,24 @@ void check_rounding(Checker& checker, std::size_t N, std::size_t D) {
 void check_rotary(Checker& checker, std::size_t B, std::size_t tokens, std::size_t H,
                   std::size_t E) {
   const std::size_t N = B * tokens, width = (H + 1) * E;  // the last head is not rotated
-  checker.check_fp8(
-      "rotary backward to fp8", fmt::format("B {} T {} H {} E {}", B, tokens, H, E),
-      [=]<class T>(Run<T>& r) {
-        using A = Accumulate<T>;
-        auto gradient = r.input(N, width);
-        Matrix<A> table(r.template workspace<A>(2 * tokens * E).data(), 2 * tokens, E);
-        rotary_table<A>(r.context, 10000, table);
-        check_both(r, Fp8Format::e5m2, N, width,
-                   [&](const Context& context, auto dqkv, const auto& to) {
-                     Kokkos::deep_copy(context.space, dqkv, gradient);
-                     rotary_backward_to_fp8<T>(context, dqkv, tokens, H, table, {3, {}}, to);
-                   });
-      });
+  checker.check_fp8("rotary backward to fp8", fmt::format("B {} T {} H {} E {}", B, tokens, H, E),
+                    [=]<class T>(Run<T>& r) {
+                      using A = Accumulate<T>;
+                      auto gradient = r.input(N, width);
+                      Matrix<A> table(r.template workspace<A>(2 * tokens * E).data(), 2 * tokens,
+                                      E);
+                      run(r.context, RotaryTable<A>{.base = 10000, .table = table});
+                      check_both(r, Fp8Format::e5m2, N, width,
+                                 [&](const Context& context, auto dqkv, const auto& to) {
+                                   Kokkos::deep_copy(context.space, dqkv, gradient);
+                                   run(context, RotaryBackwardToFp8<T>{.dqkv = dqkv,
+                                                                       .tokens = tokens,
+                                                                       .heads = H,
+                                                                       .table = table,
+                                                                       .positions = {3, {}},
+                                                                       .rounded = to});
+                                 });
+                    });
 }
 
 }  // namespace

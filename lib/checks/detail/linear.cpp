@@ -1,3 +1,4 @@
+#include "checks/cases/linear.hpp"
 #include "checks/detail/families.hpp"
 
 #include <algorithm>
@@ -13,41 +14,24 @@ using namespace ops;
 namespace {
 
 void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+  using Added = LinearCase::Added;
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
-  const double scale = 1 / std::sqrt(static_cast<double>(I));
-  checker.check("linear_forward", shape, [=]<class T>(Run<T>& r) {
-    auto x = r.input(N, I), w = r.input(O, I, scale);
-    linear_forward<T>(r.context, x, w, r.input(O), r.output(N, O));
-  });
-  for (const bool in_place : {false, true})
-    checker.check(in_place ? "linear_forward, added in place" : "linear_forward, added", shape,
-                  [=]<class T>(Run<T>& r) {
-                    auto x = r.input(N, I), w = r.input(O, I, scale);
-                    auto bias = r.input(O);
-                    auto y = in_place ? r.inout(N, O) : r.output(N, O);
-                    const Matrix<const T> added = in_place ? y : r.input(N, O);
-                    linear_forward<T>(r.context, x, w, bias, y, added);
-                  });
-  checker.check("linear_forward, no bias", shape, [=]<class T>(Run<T>& r) {
-    auto x = r.input(N, I), w = r.input(O, I, scale);
-    linear_forward<T>(r.context, x, w, {}, r.output(N, O));
-  });
-  for (const Write write : {Write::overwrite, Write::add})
-    checker.check(write == Write::add ? "linear_backward_input, added" : "linear_backward_input",
-                  shape, [=]<class T>(Run<T>& r) {
-                    auto dy = r.input(N, O), w = r.input(O, I, scale);
-                    auto dx = write == Write::add ? r.inout(N, I) : r.output(N, I);
-                    linear_backward_input<T>(r.context, dy, w, dx, write);
-                  });
-  for (const Write write : {Write::overwrite, Write::add})
-    checker.check(
-        write == Write::add ? "linear_backward_weight" : "linear_backward_weight, overwritten",
-        shape, [=]<class T>(Run<T>& r) {
-          using A = Accumulate<T>;
-          auto dy = r.input(N, O), x = r.input(N, I);
-          auto dw = write == Write::add ? r.template inout<A>(O, I) : r.template output<A>(O, I);
-          linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O), write);
-        });
+  const auto check_forward = [&](const char* name, bool bias, Added added) {
+    const LinearCase one{.N = N, .I = I, .O = O, .bias = bias, .added = added};
+    checker.check(name, shape, [=]<class T>(Run<T>& r) { run(r.context, one.forward<T>(r)); });
+  };
+  check_forward("linear_forward", true, Added::nothing);
+  check_forward("linear_forward, added", true, Added::another);
+  check_forward("linear_forward, added in place", true, Added::in_place);
+  check_forward("linear_forward, no bias", false, Added::nothing);
+  for (const Write write : {Write::overwrite, Write::add}) {
+    const LinearCase one{N, I, O, true, write};
+    const bool adds = write == Write::add;
+    checker.check(adds ? "linear_backward_input, added" : "linear_backward_input", shape,
+                  [=]<class T>(Run<T>& r) { run(r.context, one.backward_input<T>(r)); });
+    checker.check(adds ? "linear_backward_weight" : "linear_backward_weight, overwritten", shape,
+                  [=]<class T>(Run<T>& r) { run(r.context, one.backward_weight<T>(r)); });
+  }
 }
 
 /// Entry of an MLP with its activation, and what its backward computes together.
@@ -62,8 +46,12 @@ void check_activated(Checker& checker, Activation activation, std::size_t N, std
                     auto x = r.input(N, D), w = r.input(up_width, D, scale);
                     Vector<const T> bias;
                     if (with_bias) bias = r.input(up_width);
-                    linear_activation_forward<T>(r.context, activation, x, w, bias,
-                                                 r.output(N, up_width), r.output(N, F));
+                    run(r.context, LinearActivationForward<T>{.activation = activation,
+                                                              .x = x,
+                                                              .w = w,
+                                                              .bias = bias,
+                                                              .up = r.output(N, up_width),
+                                                              .y = r.output(N, F)});
                   });
   enum class To { another, up, dactivated };
   const std::array names{"", ", onto up", ", onto dactivated"};
@@ -80,7 +68,12 @@ void check_activated(Checker& checker, Activation activation, std::size_t N, std
           const Matrix<T> dup = to == To::up           ? up
                                 : to == To::dactivated ? dactivated
                                                        : r.output(N, up_width);
-          linear_activation_backward<T>(r.context, activation, dy, w, up, dactivated, dup);
+          run(r.context, LinearActivationBackward<T>{.activation = activation,
+                                                     .dy = dy,
+                                                     .w = w,
+                                                     .up = up,
+                                                     .dactivated = dactivated,
+                                                     .dup = dup});
         });
   }
 }
@@ -90,12 +83,12 @@ template <class T>
 Matrix<T> normed(Run<T>& r, const Context& context, std::size_t N, std::size_t I) {
   auto x = r.input(N, I), gain = r.input(1, I);
   auto y = r.output(N, I);
-  norm_forward<T>(context, {.kind = Norm::rmsnorm,
-                            .x = x,
-                            .gain = Vector<const T>(gain.data(), I),
-                            .eps = 1e-6,
-                            .y = y,
-                            .rstd = r.template workspace<Accumulate<T>>(N)});
+  run(context, NormForward<T>{.kind = Norm::rmsnorm,
+                              .x = x,
+                              .gain = Vector<const T>(gain.data(), I),
+                              .eps = 1e-6,
+                              .y = y,
+                              .rstd = r.template workspace<Accumulate<T>>(N)});
   return y;
 }
 
@@ -110,8 +103,10 @@ void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O)
                     context.constant_weights = true;
                     auto w = r.input(O, I, scale);
                     auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
-                    linear_forward<T>(context, normed(r, context, N, I), w, {}, y,
-                                      write == Write::add ? y : Matrix<T>());
+                    run(context, LinearForward<T>{.x = normed(r, context, N, I),
+                                                  .w = w,
+                                                  .y = y,
+                                                  .added = write == Write::add ? y : Matrix<T>()});
                   });
 }
 
@@ -127,7 +122,7 @@ Fp8Rows codes_of(Run<T>& r, const Matrix<T>& x) {
 template <class T>
 Fp8Rows rounded_weight(Run<T>& r, const Context& context, const Matrix<T>& w) {
   const Fp8Rows rounded = codes_of(r, w);
-  fp8_round_rows<T>(context, w, rounded);
+  run(context, Fp8RoundRows<T>{.x = w, .to = rounded});
   context.fence("weights");
   return rounded;
 }
@@ -167,8 +162,12 @@ void check_fp8_weight(Checker& checker, InFp8 which, std::size_t N, std::size_t 
           const Fp8Rows rounded = rounded_weight(r, context, w);
           auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
           const auto x = input_of(r, context, which, N, I);
-          fp8_weight_forward<T>(context, x.values, w, rounded, {}, y,
-                                write == Write::add ? y : Matrix<T>(), x.coded);
+          run(context, Fp8WeightForward<T>{.x = x.values,
+                                           .w = w,
+                                           .rounded = rounded,
+                                           .y = y,
+                                           .added = write == Write::add ? y : Matrix<T>(),
+                                           .coded = x.coded});
         });
 }
 
@@ -186,8 +185,13 @@ void check_activation_inference(Checker& checker, Activation activation, InFp8 w
         const Fp8Rows rounded = which == InFp8::none ? Fp8Rows() : rounded_weight(r, context, w);
         const Matrix<T> up = as_matrix(r.template workspace<T>(N * O).data(), N, O);
         const auto x = input_of(r, context, which, N, I);
-        linear_activation_inference<T>(context, activation, x.values, w, rounded, {}, up,
-                                       r.output(N, F), x.coded);
+        run(context, LinearActivationInference<T>{.activation = activation,
+                                                  .x = x.values,
+                                                  .w = w,
+                                                  .weights = rounded,
+                                                  .up = up,
+                                                  .y = r.output(N, F),
+                                                  .inputs = x.coded});
       });
 }
 
@@ -206,7 +210,7 @@ void check_activation_inference(Checker& checker) {
 void check_rounding_of_rows(Checker& checker, std::size_t N, std::size_t I) {
   checker.check("fp8_round_rows", fmt::format("N {} I {}", N, I), [=]<class T>(Run<T>& r) {
     const Matrix<T> x = r.inout(N, I);
-    fp8_round_rows<T>(r.context, x, codes_of(r, x));
+    run(r.context, Fp8RoundRows<T>{.x = x, .to = codes_of(r, x)});
   });
 }
 
@@ -220,18 +224,43 @@ void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K
     const double scale = 1 / std::sqrt(static_cast<double>(R));
     const auto x = three(r.input(M * R, K), R), g = three(r.input(M * R, R, scale), R);
     const auto y = three(r.input(M * K, R), K);
-    batched_product<T>(r.context, 1, {x}, {x, true}, 0, {}, three(r.output(M * R, R), R));
-    batched_product<T>(r.context, 1, {x, true}, {x}, 0, {}, three(r.output(M * K, K), K));
-    batched_product<T>(r.context, 2, {g}, {g}, -4.75, g, three(r.output(M * R, R), R));
-    batched_product<T>(r.context, 1, {g}, {x}, 3.5, x, three(r.output(M * R, K), R));
-    batched_product<T>(r.context, 1, {y}, {g}, 3.5, y, three(r.output(M * K, R), K));
+    run(r.context, BatchedProduct<T>{.alpha = 1,
+                                     .a = {x},
+                                     .b = {x, true},
+                                     .beta = 0,
+                                     .c = {},
+                                     .d = three(r.output(M * R, R), R)});
+    run(r.context, BatchedProduct<T>{.alpha = 1,
+                                     .a = {x, true},
+                                     .b = {x},
+                                     .beta = 0,
+                                     .c = {},
+                                     .d = three(r.output(M * K, K), K)});
+    run(r.context, BatchedProduct<T>{.alpha = 2,
+                                     .a = {g},
+                                     .b = {g},
+                                     .beta = -4.75,
+                                     .c = g,
+                                     .d = three(r.output(M * R, R), R)});
+    run(r.context, BatchedProduct<T>{.alpha = 1,
+                                     .a = {g},
+                                     .b = {x},
+                                     .beta = 3.5,
+                                     .c = x,
+                                     .d = three(r.output(M * R, K), R)});
+    run(r.context, BatchedProduct<T>{.alpha = 1,
+                                     .a = {y},
+                                     .b = {g},
+                                     .beta = 3.5,
+                                     .c = y,
+                                     .d = three(r.output(M * K, R), K)});
   });
 }
 
 void check_column_sums(Checker& checker, std::size_t N, std::size_t D) {
   checker.check("column_sums", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D);
-    column_sums<T>(r.context, x, r.template inout<Accumulate<T>>(D));
+    run(r.context, ColumnSums<T>{.x = x, .sums = r.template inout<Accumulate<T>>(D)});
   });
 }
 

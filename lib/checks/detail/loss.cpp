@@ -21,23 +21,23 @@ void check_head(Checker& checker, std::size_t N, std::size_t D, std::size_t V, s
     auto weights = r.template input<A>(N);
     auto logits = r.template workspace<T>(chunk * V);
     const Matrix<T> space(logits.data(), chunk, V);
-    head_loss_forward<T>(r.context, {.options = options,
-                                     .x = x,
-                                     .w = w,
-                                     .targets = targets,
-                                     .logits = space,
-                                     .losses = r.template output<A>(N)});
-    auto losses = r.template output<A>(N);
-    auto dx = r.output(N, D);
-    head_loss_backward<T>(r.context, {.options = options,
+    run(r.context, HeadLossForward<T>{.options = options,
                                       .x = x,
                                       .w = w,
                                       .targets = targets,
-                                      .weights = weights,
                                       .logits = space,
-                                      .losses = losses,
-                                      .dx = dx,
-                                      .dw = r.template inout<A>(V, D)});
+                                      .losses = r.template output<A>(N)});
+    auto losses = r.template output<A>(N);
+    auto dx = r.output(N, D);
+    run(r.context, HeadLossBackward<T>{.options = options,
+                                       .x = x,
+                                       .w = w,
+                                       .targets = targets,
+                                       .weights = weights,
+                                       .logits = space,
+                                       .losses = losses,
+                                       .dx = dx,
+                                       .dw = r.template inout<A>(V, D)});
   });
 }
 
@@ -59,16 +59,16 @@ void check_head_in_fp8(Checker& checker, std::size_t N, std::size_t D, std::size
     Arena arena(measuring.bytes());
     const auto [workspace, logits] = space(arena);
     const auto last = static_cast<std::uint32_t>(options.vocabulary ? options.vocabulary : V);
-    head_loss_backward<T>(r.context, {.options = options,
-                                      .x = r.input(N, D),
-                                      .w = r.input(V, D, 2 / std::sqrt(static_cast<double>(D))),
-                                      .targets = r.integers(r.draw_integers(N, last, 5)),
-                                      .weights = r.template input<A>(N),
-                                      .logits = logits,
-                                      .losses = r.template output<A>(N),
-                                      .dx = r.output(N, D),
-                                      .dw = r.template inout<A>(V, D),
-                                      .fp8 = {arena, workspace, chunk}});
+    run(r.context, HeadLossBackward<T>{.options = options,
+                                       .x = r.input(N, D),
+                                       .w = r.input(V, D, 2 / std::sqrt(static_cast<double>(D))),
+                                       .targets = r.integers(r.draw_integers(N, last, 5)),
+                                       .weights = r.template input<A>(N),
+                                       .logits = logits,
+                                       .losses = r.template output<A>(N),
+                                       .dx = r.output(N, D),
+                                       .dw = r.template inout<A>(V, D),
+                                       .fp8 = {arena, workspace, chunk}});
     r.context.fence("check");
   };
   checker.check("head_loss, gradients in fp8", shape, body, 1e-3, Checker::Results::in_fp8);
@@ -86,13 +86,26 @@ void check_parts(Checker& checker, std::size_t N, std::size_t W, const HeadOptio
     const auto figures = r.template workspace<A>(2 * N * row_figures);
     const Matrix<T> parts[] = {r.inout(N, W, 2), r.inout(N, W, 2)};
     for (std::size_t rank = 0; rank < 2; ++rank)
-      row_parts<T>(r.context, parts[rank], rank * W, options.vocabulary, targets,
-                   Matrix<A>(figures.data() + rank * N * row_figures, N, row_figures));
+      run(r.context, RowParts<T>{.logits = parts[rank],
+                                 .first = rank * W,
+                                 .vocabulary = options.vocabulary,
+                                 .targets = targets,
+                                 .figures = Matrix<A>(figures.data() + rank * N * row_figures, N,
+                                                      row_figures)});
     const auto best = r.template inout<std::int32_t>(1, N);
-    combine_rows<A>(r.context, Tensor3<const A>(figures.data(), 2, N, row_figures), options.z_loss,
-                    targets, r.template output<A>(N), lse, Vector<std::int32_t>(best.data(), N));
+    run(r.context, CombineRows<A>{.figures = Tensor3<const A>(figures.data(), 2, N, row_figures),
+                                  .z_loss = options.z_loss,
+                                  .targets = targets,
+                                  .losses = r.template output<A>(N),
+                                  .lse = lse,
+                                  .best = Vector<std::int32_t>(best.data(), N)});
     for (std::size_t rank = 0; rank < 2; ++rank)
-      row_gradients<T>(r.context, options, rank * W, targets, weights, lse, parts[rank]);
+      run(r.context, RowGradients<T>{.options = options,
+                                     .first = rank * W,
+                                     .targets = targets,
+                                     .weights = weights,
+                                     .lse = lse,
+                                     .logits = parts[rank]});
   });
 }
 

@@ -16,13 +16,13 @@ void check_adamw(Checker& checker, std::size_t n, double scale) {
     Kokkos::deep_copy(r.context.space, gradient_scale, static_cast<A>(scale));
     Kokkos::deep_copy(r.context.space, v, static_cast<A>(0.01));
     auto copy = scale > 0 ? r.output(n) : r.inout(n);
-    adamw_update<T>(r.context, {.rule = {1e-3, 0.9, 0.95, 1e-8, 0.1, 3},
-                                .master = master,
-                                .gradient = gradient,
-                                .gradient_scale = gradient_scale,
-                                .m = m,
-                                .v = v,
-                                .copy = copy});
+    run(r.context, AdamWUpdate<T>{.rule = {1e-3, 0.9, 0.95, 1e-8, 0.1, 3},
+                                  .master = master,
+                                  .gradient = gradient,
+                                  .gradient_scale = gradient_scale,
+                                  .m = m,
+                                  .v = v,
+                                  .copy = copy});
   });
 }
 

@@ -45,8 +45,12 @@ void check_coded(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
     const PagedRows rows = device_rows(r, host);
     const PagedCache<T> cache = coded_cache(r, kind);
     const auto partial = r.template workspace<A>(paged_partials(host.splits.size(), H, E));
-    paged_attention<T>(r.context, rows, 1 / std::sqrt(static_cast<double>(E)), r.input(N, width),
-                       cache, partial, r.output(N, H * E));
+    run(r.context, PagedAttention<T>{.rows = rows,
+                                     .scale = 1 / std::sqrt(static_cast<double>(E)),
+                                     .qkv = r.input(N, width),
+                                     .cache = cache,
+                                     .partial = partial,
+                                     .out = r.output(N, H * E)});
   };
   checker.check("paged_attention, fp8", shape, [=]<class T>(Run<T>& r) { attend(r, Codes::all); });
   checker.check("paged_attention, fp8, subnormal codes", shape,
@@ -55,10 +59,14 @@ void check_coded(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
     const PagedRows rows = device_rows(r, host);
     const PagedCache<T> cache = coded_cache(r, Codes::all);
     const Vector<T> q_gain = r.input(E), k_gain = r.input(E);
-    paged_store<T>(r.context, rows, r.inout(N, width), H, {q_gain, k_gain, 1e-5, {}}, cache);
+    run(r.context, PagedStore<T>{.rows = rows,
+                                 .qkv = r.inout(N, width),
+                                 .heads = H,
+                                 .stage = {q_gain, k_gain, 1e-5, {}},
+                                 .cache = cache});
     const std::size_t places = host.pages * K * P;
-    paged_numbers<T>(r.context, cache.coded_keys, r.output(places, E));
-    paged_numbers<T>(r.context, cache.coded_values, r.output(places, E));
+    run(r.context, PagedNumbers<T>{.pages = cache.coded_keys, .to = r.output(places, E)});
+    run(r.context, PagedNumbers<T>{.pages = cache.coded_values, .to = r.output(places, E)});
   });
 }
 
@@ -90,8 +98,11 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
                     const std::size_t gains = normed ? E : 0;
                     const HeadStage<T> stage{r.input(gains), r.input(gains), 1e-5,
                                              rotated ? table : Matrix<A>()};
-                    paged_store<T>(r.context, rows, r.inout(N, width), H, stage,
-                                   cache_of(keys, values));
+                    run(r.context, PagedStore<T>{.rows = rows,
+                                                 .qkv = r.inout(N, width),
+                                                 .heads = H,
+                                                 .stage = stage,
+                                                 .cache = cache_of(keys, values)});
                   });
   }
   check_coded(checker, H, K, E, P, host, shape);
@@ -100,8 +111,12 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
     const PagedRows rows = device_rows(r, host);
     const auto keys = r.input(host.pages * K, P * E), values = r.input(host.pages * K, P * E);
     const auto partial = r.template workspace<A>(paged_partials(host.splits.size(), H, E));
-    paged_attention<T>(r.context, rows, 1 / std::sqrt(static_cast<double>(E)), r.input(N, width),
-                       cache_of(keys, values), partial, r.output(N, H * E));
+    run(r.context, PagedAttention<T>{.rows = rows,
+                                     .scale = 1 / std::sqrt(static_cast<double>(E)),
+                                     .qkv = r.input(N, width),
+                                     .cache = cache_of(keys, values),
+                                     .partial = partial,
+                                     .out = r.output(N, H * E)});
   });
 }
 

@@ -76,8 +76,8 @@ double matrix_rate(const ops::Context& context) {
   const auto x = arena.matrix<T>("x", Term::data, n, n), w = arena.matrix<T>("w", Term::data, n, n),
              y = arena.matrix<T>("y", Term::data, n, n);
   fill(context, x), fill(context, w);
-  const double seconds =
-      median_seconds(context, [&] { ops::linear_forward<T>(context, x, w, {}, y); });
+  const double seconds = median_seconds(
+      context, [&] { ops::run(context, ops::LinearForward<T>{.x = x, .w = w, .y = y}); });
   return 2.0 * n * n * n / seconds;
 }
 
@@ -88,8 +88,8 @@ double product_rate(const ops::Context& context, std::size_t rows) {
              w = arena.matrix<Fast>("w", Term::data, width, width),
              y = arena.matrix<Fast>("y", Term::data, rows, width);
   fill(context, x), fill(context, w);
-  const double seconds =
-      median_seconds(context, [&] { ops::linear_forward<Fast>(context, x, w, {}, y); });
+  const double seconds = median_seconds(
+      context, [&] { ops::run(context, ops::LinearForward<Fast>{.x = x, .w = w, .y = y}); });
   return 2.0 * static_cast<double>(rows * width * width) / seconds;
 }
 
@@ -120,9 +120,12 @@ double fp8_rate(const ops::Context& context) {
     if (arena.measuring()) return 0.0;
     fill(context, values);
     for (const ops::Fp8Matrix& m : {x, w})
-      ops::fp8_round<bf16>(context, values, m, ops::Scaling::current);
-    const double seconds = median_seconds(
-        context, [&] { ops::fp8_linear_forward<bf16>(context, {}, x, w, {}, values); });
+      ops::run(context,
+               ops::Fp8Round<bf16>{.values = values, .to = m, .scaling = ops::Scaling::current});
+    const double seconds = median_seconds(context, [&] {
+      ops::run(context,
+               ops::Fp8LinearForward<bf16>{.workspace = {}.values(), .x = x, .w = w, .y = values});
+    });
     return 2.0 * n * n * n / seconds;
   };
   Arena measuring;
@@ -148,27 +151,27 @@ AttentionRates attention_rates(const ops::Context& context, std::size_t E) {
   AttentionRates rates{};
   const double product = ops::attention_product_flops<Fast>(pattern, heads(0));
   rates.forward = 2 * product / median_seconds(context, [&] {
-                    ops::attention_forward<Fast>(context, {.pattern = pattern,
-                                                           .scale = scale,
-                                                           .q = heads(0),
-                                                           .k = heads(1),
-                                                           .v = heads(2),
-                                                           .out = heads(3),
-                                                           .lse = lse});
+                    ops::run(context, ops::AttentionForward<Fast>{.pattern = pattern,
+                                                                  .scale = scale,
+                                                                  .q = heads(0),
+                                                                  .k = heads(1),
+                                                                  .v = heads(2),
+                                                                  .out = heads(3),
+                                                                  .lse = lse});
                   });
   rates.backward = 5 * product / median_seconds(context, [&] {
-                     ops::attention_backward<Fast>(context, {.pattern = pattern,
-                                                             .scale = scale,
-                                                             .q = heads(0),
-                                                             .k = heads(1),
-                                                             .v = heads(2),
-                                                             .out = heads(3),
-                                                             .dout = heads(4),
-                                                             .lse = lse,
-                                                             .delta = delta,
-                                                             .dq = heads(5),
-                                                             .dk = heads(6),
-                                                             .dv = heads(7)});
+                     ops::run(context, ops::AttentionBackward<Fast>{.pattern = pattern,
+                                                                    .scale = scale,
+                                                                    .q = heads(0),
+                                                                    .k = heads(1),
+                                                                    .v = heads(2),
+                                                                    .out = heads(3),
+                                                                    .dout = heads(4),
+                                                                    .lse = lse,
+                                                                    .delta = delta,
+                                                                    .dq = heads(5),
+                                                                    .dk = heads(6),
+                                                                    .dv = heads(7)});
                    });
   return rates;
 }

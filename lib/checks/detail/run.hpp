@@ -82,6 +82,19 @@ class Run : public RunMemory {
   Vector<S> input(std::size_t n, double scale = 1) {
     return Vector<S>(input<S>(1, n, scale).data(), n);
   }
+  /// The same for cases (checks/cases), which name their operands; results are in order of requests.
+  template <class S = T, class... Shape>
+  auto input(const char*, Shape... shape) {
+    return input<S>(shape...);
+  }
+  template <class S = T, class... Shape>
+  auto output(const char*, Shape... shape) {
+    return output<S>(shape...);
+  }
+  template <class S = T, class... Shape>
+  auto inout(const char*, Shape... shape) {
+    return inout<S>(shape...);
+  }
   /// Near one: what such a number multiplies keeps its sign and its size.
   Vector<T> factor() {
     const bf16 near_one(static_cast<float>(1 + 0.2 * draw(1, 1)[0]));

@@ -5,8 +5,10 @@
 
 namespace tern::ops {
 
+/// y = rotated x / rms(x) * gain.
 template <class T>
 struct HeadNormForward {
+  static constexpr Traits traits{.name = "tern::head_norm_forward", .native = is_half<T>};
   Heads<const T> x;      // (B, T, heads, E)
   Vector<const T> gain;  // (E)
   double eps;
@@ -14,13 +16,16 @@ struct HeadNormForward {
   Positions positions = {};
   Heads<T> y;                       // (B, T, heads, E), may be x
   Vector<Accumulate<T>> rstd = {};  // (B*T*heads), kept for backward; or empty
+
+  void check() const;
+  double bytes() const { return bytes_of(x, y); }
+  static void portable(const Context&, const HeadNormForward&);
+  static bool native(const Context&, const HeadNormForward&);
 };
-/// y = rotated x / rms(x) * gain.
-template <class T>
-void head_norm_forward(const Context&, const HeadNormForward<T>&);
 
 template <class T>
 struct HeadNormBackward {
+  static constexpr Traits traits{.name = "tern::head_norm_backward", .native = is_half<T>};
   Heads<T> dx;                       // (B, T, heads, E): gradient of y, then that of x
   Heads<const T> x;                  // (B, T, heads, E), as in forward
   Vector<const T> gain;              // (E)
@@ -29,35 +34,11 @@ struct HeadNormBackward {
   Positions positions = {};
   Vector<Accumulate<T>> dgain;    // (E), added to
   Vector<Accumulate<T>> partial;  // workspace, norm_partials(E) elements
+
+  void check() const;
+  double bytes() const { return 2 * bytes_of(dx) + bytes_of(x); }
+  static void portable(const Context&, const HeadNormBackward&);
+  static bool native(const Context&, const HeadNormBackward&);
 };
-template <class T>
-void head_norm_backward(const Context&, const HeadNormBackward<T>&);
-
-// For profiles.
-template <class T>
-double bytes_of(const HeadNormForward<T>& c) {
-  return bytes_of(c.x) + bytes_of(c.y);
-}
-template <class T>
-double bytes_of(const HeadNormBackward<T>& c) {
-  return 2 * bytes_of(c.dx) + bytes_of(c.x);
-}
-
-template <class T>
-bool native_head_norm_forward(const Context& context, const HeadNormForward<T>& call);
-template <>
-inline constexpr auto native_kernel<&head_norm_forward<bf16>> =
-    native_entry("tern::head_norm_forward", native_head_norm_forward<bf16>);
-template <>
-inline constexpr auto native_kernel<&head_norm_forward<fp16>> =
-    native_entry("tern::head_norm_forward", native_head_norm_forward<fp16>);
-template <class T>
-bool native_head_norm_backward(const Context& context, const HeadNormBackward<T>& call);
-template <>
-inline constexpr auto native_kernel<&head_norm_backward<bf16>> =
-    native_entry("tern::head_norm_backward", native_head_norm_backward<bf16>);
-template <>
-inline constexpr auto native_kernel<&head_norm_backward<fp16>> =
-    native_entry("tern::head_norm_backward", native_head_norm_backward<fp16>);
 
 }  // namespace tern::ops

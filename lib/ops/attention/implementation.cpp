@@ -26,8 +26,8 @@ const char* general(const Context& context, const AttentionPass& pass) {
 
 }  // namespace
 
-// The order of cuda/attention.cpp; what the kernels for Hopper serve is stated in
-// causal_bwd_sm90.hpp and blocks_sm90.hpp.
+// The order of cuda/attention.cpp; what the kernels for Hopper serve is stated in the
+// headers of causal_bwd_sm90 and blocks_sm90.
 template <>
 std::string native_attention<bf16>(const Context& context, const AttentionPass& pass) {
   const cuda::Implementations admitted = cuda::implementations(context);

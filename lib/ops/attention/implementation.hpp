@@ -22,7 +22,7 @@ std::string native_attention(const Context&, const AttentionPass&);
 /// allocates.
 template <class T>
 std::string attention_implementation(const Context& context, const AttentionPass& pass) {
-  if (native_kernel<&attention_forward<T>>.run != nullptr && context.library)
+  if (has_native<AttentionForward<T>>() && context.library)
     return detail::native_attention<std::conditional_t<is_half<T>, bf16, T>>(context, pass);
   return std::string("portable (") + Device::name() + ")";
 }

@@ -7,7 +7,16 @@ namespace tern::ops {
 
 /// table (context, E): cosines of the E/2 angles, then their sines.
 template <class T>
-void rotary_table(const Context&, double base, Matrix<T> table);
+struct RotaryTable {
+  static constexpr Traits traits{.name = "tern::rotary_table"};
+  double base;
+  Matrix<T> table;
+
+  void check() const;
+  double bytes() const { return bytes_of(table); }
+  static void portable(const Context&, const RotaryTable&);
+};
+
 enum class Direction { forward, backward };  // backward rotates by the opposite angle
 /// Positions of the rows of a pass: `first + t` for row t of every sequence, or `rows` (B*T), which
 /// must be within the table.
@@ -17,42 +26,36 @@ struct Positions {
 };
 /// In place. x (B, T, heads, E).
 template <class T>
-void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, const Positions&,
-            Direction);
+struct Rotary {
+  static constexpr Traits traits{.name = "tern::rotary", .native = is_half<T>};
+  Heads<T> x;
+  Matrix<const Accumulate<T>> table;
+  Positions positions;
+  Direction direction;
+
+  void check() const;
+  double bytes() const { return 2 * bytes_of(x); }
+  static void portable(const Context&, const Rotary&);
+  static bool native(const Context&, const Rotary&);
+};
 
 /// rotary backward of the first `heads` heads of size E of dqkv (N, width), rounded to fp8 whole.
 /// Rows are those of N / tokens sequences.
 template <class T>
-void rotary_backward_to_fp8(const Context&, Matrix<T> dqkv, std::size_t tokens, std::size_t heads,
-                            Matrix<const Accumulate<T>> table, const Positions&,
-                            const Fp8Matrix& rounded);
+struct RotaryBackwardToFp8 {
+  static constexpr Traits traits{.name = "tern::rotary_backward_to_fp8",
+                                 .native = std::is_same_v<T, bf16>};
+  Matrix<T> dqkv;
+  std::size_t tokens;
+  std::size_t heads;
+  Matrix<const Accumulate<T>> table;
+  Positions positions;
+  Fp8Matrix rounded;
 
-template <class T>
-bool native_rotary(const Context& context, Heads<T> x, Matrix<const float> table,
-                   const Positions& positions, Direction direction);
-template <>
-inline constexpr auto native_kernel<&rotary<bf16>> = native_entry("tern::rotary",
-                                                                  native_rotary<bf16>);
-template <>
-inline constexpr auto native_kernel<&rotary<fp16>> = native_entry("tern::rotary",
-                                                                  native_rotary<fp16>);
-template <>
-struct Traffic<&rotary<bf16>> {
-  double operator()(const auto& x, const auto&, const Positions&, Direction) const {
-    return 2 * bytes_of(x);
-  }
+  void check() const;
+  double bytes() const { return bytes_of(dqkv) + result_bytes(dqkv, rounded); }
+  static void portable(const Context&, const RotaryBackwardToFp8&);
+  static bool native(const Context&, const RotaryBackwardToFp8&);
 };
-template <>
-struct Traffic<&rotary<fp16>> : Traffic<&rotary<bf16>> {};
-NativeKernel<&rotary_backward_to_fp8<bf16>> native_rotary_backward_to_fp8;
-template <>
-inline constexpr auto native_kernel<&rotary_backward_to_fp8<bf16>> =
-    native_entry("tern::rotary_backward_to_fp8", native_rotary_backward_to_fp8);
-template <>
-struct Traffic<&rotary_backward_to_fp8<bf16>> {
-  double operator()(const auto& dqkv, std::size_t, std::size_t, const auto&, const Positions&,
-                    const Fp8Matrix& rounded) const {
-    return bytes_of(dqkv) + result_bytes(dqkv, rounded);
-  }
-};
+
 }  // namespace tern::ops

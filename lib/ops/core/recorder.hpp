@@ -7,7 +7,7 @@ namespace tern::ops {
 /// Of one call.
 struct Work {
   double flops = 0;  // of its products; 0: none, or not known on the host
-  double bytes = 0;  // of the views that it is given, each counted once; 0 or NaN: not known
+  double bytes = 0;  // of the operands that it reads and writes; 0 or NaN: not known
 };
 
 /// Told of operations by the thread that runs the campaign. Calls nest.
@@ -23,23 +23,12 @@ class Recorder {
   }
 };
 
-/// Work of a call from its arguments. What they do not tell is in overloads of bytes_of() next to
-/// the argument's type, and in specializations of Flops and Traffic next to the native kernel.
-template <class X>
-double bytes_of(const X& argument) {
-  if constexpr (Kokkos::is_view_v<X>)
-    return static_cast<double>(argument.size() * sizeof(typename X::value_type));
-  else
-    return 0;
+/// Bytes of views.
+template <class X, class... More>
+double bytes_of(const X& view, const More&... more) {
+  return static_cast<double>(view.size() * sizeof(typename X::value_type)) +
+         (0.0 + ... + bytes_of(more));
 }
-template <auto operation>
-struct Flops {
-  double operator()(const auto&...) const { return 0; }
-};
-template <auto operation>
-struct Traffic {
-  double operator()(const auto&... arguments) const { return (0.0 + ... + bytes_of(arguments)); }
-};
 /// Of a product whose result has `size` elements, each a sum over `summed`.
 inline double product_flops(std::size_t size, std::size_t summed) {
   return 2 * static_cast<double>(size) * static_cast<double>(summed);

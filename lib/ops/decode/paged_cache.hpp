@@ -4,9 +4,7 @@
 /// Further legend: P tokens per page; S segments per pass, each a run of rows that are consecutive
 /// tokens of one sequence.
 #pragma once
-#include <limits>
-
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 #include "ops/elementwise/fp8_rows.hpp"
 
 namespace tern::ops {
@@ -92,9 +90,6 @@ struct PagedRows {
   static constexpr int split_keys = 256, tile_rows = 64;
 };
 
-// For profiles: only the device knows what is read of the cache.
-inline double bytes_of(const PagedRows&) { return std::numeric_limits<double>::quiet_NaN(); }
-
 /// Processing of q and k between projection and attention.
 template <class T>
 struct HeadStage {
@@ -106,40 +101,51 @@ struct HeadStage {
 /// Normalizes q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions (both in place),
 /// and stores k and v at the rows' places, in E4M3 with the largest scale that e4m3_scale_in gives.
 template <class T>
-void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,
-                 const HeadStage<T>&, const PagedCache<T>& cache);
+struct PagedStore {
+  static constexpr Traits traits{.name = "tern::paged_store", .native = is_half<T>};
+  PagedRows rows;
+  Matrix<T> qkv;
+  std::size_t heads;
+  HeadStage<T> stage;
+  PagedCache<T> cache;
+
+  void check() const;
+  static void portable(const Context&, const PagedStore&);
+  static bool native(const Context&, const PagedStore&);
+};
 
 /// out (N, H E) = attention of q, the first H E columns of qkv, over the stored keys and values,
 /// H a multiple of K (grouped queries). partial: workspace, paged_partials() elements. With `coded`,
 /// out is rounded as by fp8_round_rows.
 template <class T>
-void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const T> qkv,
-                     const PagedCache<T>& cache, Vector<Accumulate<T>> partial, Matrix<T> out,
-                     const Fp8Rows& coded = {});
+struct PagedAttention {
+  static constexpr Traits traits{.name = "tern::paged_attention", .native = is_half<T>};
+  PagedRows rows;
+  double scale;
+  Matrix<const T> qkv;
+  PagedCache<T> cache;
+  Vector<Accumulate<T>> partial;
+  Matrix<T> out;
+  Fp8Rows coded = {};
+
+  void check() const;
+  static void portable(const Context&, const PagedAttention&);
+  static bool native(const Context&, const PagedAttention&);
+};
+
 /// Numbers of coded pages, to (pages K P, E). For checks: portable.
 template <class T>
-void paged_numbers(const Context&, const CodedPages& pages, Matrix<T> to);
+struct PagedNumbers {
+  static constexpr Traits traits{.name = "tern::paged_numbers"};
+  CodedPages pages;
+  Matrix<T> to;
+
+  void check() const;
+  double bytes() const { return bytes_of(pages.codes, to); }
+  static void portable(const Context&, const PagedNumbers&);
+};
+
 /// Workspace elements for at most `splits` parts of single rows.
 std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size);
-
-template <class T>
-bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
-                        std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache);
-template <>
-inline constexpr auto native_kernel<&paged_store<bf16>> = native_entry("tern::paged_store",
-                                                                       native_paged_store<bf16>);
-template <>
-inline constexpr auto native_kernel<&paged_store<fp16>> = native_entry("tern::paged_store",
-                                                                       native_paged_store<fp16>);
-template <class T>
-bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
-                            Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
-                            Matrix<T> out, const Fp8Rows& coded);
-template <>
-inline constexpr auto native_kernel<&paged_attention<bf16>> =
-    native_entry("tern::paged_attention", native_paged_attention<bf16>);
-template <>
-inline constexpr auto native_kernel<&paged_attention<fp16>> =
-    native_entry("tern::paged_attention", native_paged_attention<fp16>);
 
 }  // namespace tern::ops

@@ -1,6 +1,6 @@
 /// Sampling of the next token. Conventions: ops.hpp.
 #pragma once
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 
 namespace tern::ops {
 
@@ -16,24 +16,36 @@ struct Sampling {
 /// NaN counts as -infinity; a row without a greater logit gives -1, which the caller must check
 /// before using it as an index.
 template <class T>
-void sample(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
-            Vector<const std::int32_t> request, int position, Vector<std::int32_t> token);
+struct Sample {
+  static constexpr Traits traits{.name = "tern::sample"};
+  Sampling options;
+  Matrix<const T> logits;
+  std::size_t vocabulary;
+  Vector<const std::int32_t> request;
+  int position;
+  Vector<std::int32_t> token;
+
+  void check() const;
+  double bytes() const { return bytes_of(logits); }
+  static void portable(const Context&, const Sample&);
+};
+
 /// Like sample(), but row b draws with (seed, ids[b], numbers[b]). ids (2B): lower and upper halves
 /// of the request numbers, interleaved; numbers below 2^32 draw as in sample().
 template <class T>
-void sample_rows(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
-                 Vector<const std::int32_t> ids, Vector<const std::int32_t> numbers,
-                 Vector<std::int32_t> token);
+struct SampleRows {
+  static constexpr Traits traits{.name = "tern::sample_rows", .native = is_half<T>};
+  Sampling options;
+  Matrix<const T> logits;
+  std::size_t vocabulary;
+  Vector<const std::int32_t> ids;
+  Vector<const std::int32_t> numbers;
+  Vector<std::int32_t> token;
 
-template <class T>
-bool native_sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
-                        std::size_t vocabulary, Vector<const std::int32_t> ids,
-                        Vector<const std::int32_t> numbers, Vector<std::int32_t> token);
-template <>
-inline constexpr auto native_kernel<&sample_rows<bf16>> = native_entry("tern::sample_rows",
-                                                                       native_sample_rows<bf16>);
-template <>
-inline constexpr auto native_kernel<&sample_rows<fp16>> = native_entry("tern::sample_rows",
-                                                                       native_sample_rows<fp16>);
+  void check() const;
+  double bytes() const { return bytes_of(logits); }
+  static void portable(const Context&, const SampleRows&);
+  static bool native(const Context&, const SampleRows&);
+};
 
 }  // namespace tern::ops

@@ -1,7 +1,7 @@
 /// Dropout (Srivastava et al. 2014). Conventions: ops.hpp.
 #pragma once
 #include "base/random.hpp"
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 
 namespace tern::ops {
 
@@ -23,25 +23,17 @@ TERN_FUNCTION Random4 dropout_draw(const DropoutKey& key, std::size_t row, std::
 /// scales it by 1 / (1 - p); the sum is rounded once. `added` may be empty; y may be x or `added`.
 /// d is its own backward operation.
 template <class T>
-void dropout(const Context&, const DropoutKey&, Matrix<const T> x, Matrix<const T> added,
-             Matrix<T> y);
+struct Dropout {
+  static constexpr Traits traits{.name = "tern::dropout", .native = is_half<T>};
+  DropoutKey key;
+  Matrix<const T> x;
+  Matrix<const T> added = {};
+  Matrix<T> y;
 
-template <class T>
-bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
-                    Matrix<const T> added, Matrix<T> y);
-template <>
-inline constexpr auto native_kernel<&dropout<bf16>> = native_entry("tern::dropout",
-                                                                   native_dropout<bf16>);
-template <>
-inline constexpr auto native_kernel<&dropout<fp16>> = native_entry("tern::dropout",
-                                                                   native_dropout<fp16>);
-template <>
-struct Traffic<&dropout<bf16>> {
-  double operator()(const DropoutKey&, const auto& x, const auto& added, const auto& y) const {
-    return bytes_of(x) + bytes_of(added) + bytes_of(y);
-  }
+  void check() const;
+  double bytes() const { return bytes_of(x, added, y); }
+  static void portable(const Context&, const Dropout&);
+  static bool native(const Context&, const Dropout&);
 };
-template <>
-struct Traffic<&dropout<fp16>> : Traffic<&dropout<bf16>> {};
 
 }  // namespace tern::ops

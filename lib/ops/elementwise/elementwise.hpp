@@ -6,10 +6,30 @@ namespace tern::ops {
 
 /// y += x.
 template <class T>
-void add(const Context&, Matrix<const T> x, Matrix<T> y);
+struct Add {
+  static constexpr Traits traits{.name = "tern::add", .native = is_half<T>};
+  Matrix<const T> x;
+  Matrix<T> y;
+
+  void check() const;
+  double bytes() const { return bytes_of(x) + 2 * bytes_of(y); }
+  static void portable(const Context&, const Add&);
+  static bool native(const Context&, const Add&);
+};
+
 /// to (N, D) = a + b + c, each of N rows, one row (broadcast) or none; it may be one of N rows.
 template <class T>
-void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
+struct Sum {
+  static constexpr Traits traits{.name = "tern::sum", .native = is_half<T>};
+  Matrix<const T> a, b, c;
+  Matrix<T> to;
+
+  void check() const;
+  double bytes() const { return bytes_of(a, b, c, to); }
+  static void portable(const Context&, const Sum&);
+  static bool native(const Context&, const Sum&);
+};
+
 /// Arguments of a sum() that the operation which reads its result computes on the way; each term has
 /// N rows or none.
 template <class T>
@@ -24,7 +44,18 @@ template <class T>
 void make_sum(const Context&, const PendingSum<T>&);
 /// to = from, with rounding.
 template <class From, class To>
-void convert(const Context&, Vector<const From> from, Vector<To> to);
+struct Convert {
+  static constexpr Traits traits{.name = "tern::convert",
+                                 .native = (is_half<From> && std::is_same_v<To, float>) ||
+                                           (std::is_same_v<From, float> && is_half<To>)};
+  Vector<const From> from;
+  Vector<To> to;
+
+  void check() const;
+  double bytes() const { return bytes_of(from, to); }
+  static void portable(const Context&, const Convert&);
+  static bool native(const Context&, const Convert&);
+};
 
 /// Normally distributed numbers for part of a matrix. Each is a function of the seed, the number of
 /// the matrix and the element's place in it.
@@ -36,50 +67,35 @@ struct Normal {
 };
 /// to: elements of the part from `begin` on.
 template <class T>
-void draw_normal(const Context&, const Normal&, Vector<T> to);
+struct DrawNormal {
+  static constexpr Traits traits{.name = "tern::draw_normal"};
+  Normal of;
+  Vector<T> to;
+
+  double bytes() const { return bytes_of(to); }
+  static void portable(const Context&, const DrawNormal&);
+};
 
 /// result (1) = sum of weights_i * values_i (weights empty: plain sum).
 template <class A>
-void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weights,
-                  Vector<A> result);
+struct WeightedSum {
+  static constexpr Traits traits{.name = "tern::weighted_sum"};
+  Vector<const A> values, weights;
+  Vector<A> result;
+
+  double bytes() const { return bytes_of(values, weights, result); }
+  static void portable(const Context&, const WeightedSum&);
+};
+
 /// result (1) = sum of squares.
 template <class A>
-void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
+struct SumOfSquares {
+  static constexpr Traits traits{.name = "tern::sum_of_squares"};
+  Vector<const A> values;
+  Vector<A> result;
 
-template <class T>
-bool native_add(const Context& context, Matrix<const T> x, Matrix<T> y);
-template <>
-inline constexpr auto native_kernel<&add<bf16>> = native_entry("tern::add", native_add<bf16>);
-template <>
-inline constexpr auto native_kernel<&add<fp16>> = native_entry("tern::add", native_add<fp16>);
-template <>
-struct Traffic<&add<bf16>> {
-  double operator()(const auto& x, const auto& y) const { return bytes_of(x) + 2 * bytes_of(y); }
+  double bytes() const { return bytes_of(values, result); }
+  static void portable(const Context&, const SumOfSquares&);
 };
-template <>
-struct Traffic<&add<fp16>> : Traffic<&add<bf16>> {};
-template <class T>
-bool native_sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
-                Matrix<T> to);
-template <>
-inline constexpr auto native_kernel<&sum<bf16>> = native_entry("tern::sum", native_sum<bf16>);
-template <>
-inline constexpr auto native_kernel<&sum<fp16>> = native_entry("tern::sum", native_sum<fp16>);
-template <class T>
-bool native_narrow(const Context& context, Vector<const float> from, Vector<T> to);
-template <>
-inline constexpr auto native_kernel<&convert<float, bf16>> = native_entry("tern::convert",
-                                                                          native_narrow<bf16>);
-template <>
-inline constexpr auto native_kernel<&convert<float, fp16>> = native_entry("tern::convert",
-                                                                          native_narrow<fp16>);
-template <class T>
-bool native_widen(const Context& context, Vector<const T> from, Vector<float> to);
-template <>
-inline constexpr auto native_kernel<&convert<bf16, float>> = native_entry("tern::convert",
-                                                                          native_widen<bf16>);
-template <>
-inline constexpr auto native_kernel<&convert<fp16, float>> = native_entry("tern::convert",
-                                                                          native_widen<fp16>);
 
 }  // namespace tern::ops

@@ -1,6 +1,6 @@
 /// Matrices in fp8 as products read them (fp8.hpp), and the choice of their scales.
 #pragma once
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 
 namespace tern::ops {
 
@@ -9,7 +9,17 @@ namespace tern::ops {
 using Magnitude = Vector<std::uint32_t>;
 
 template <class T>
-void largest_magnitude(const Context&, Matrix<const T> x, Magnitude magnitude);
+struct LargestMagnitude {
+  static constexpr Traits traits{.name = "tern::largest_magnitude",
+                                 .native = std::is_same_v<T, bf16>};
+  Matrix<const T> x;
+  Magnitude magnitude;
+
+  void check() const;
+  double bytes() const { return bytes_of(x, magnitude); }
+  static void portable(const Context&, const LargestMagnitude&);
+  static bool native(const Context&, const LargestMagnitude&);
+};
 
 /// A power of two, from a largest magnitude.
 struct Fp8Scale {
@@ -37,7 +47,7 @@ struct Fp8Matrix {
   bool wanted() const { return scale.undo.size() > 0; }
 };
 
-// For profiles: of a result, which is stored in fp8 instead of its own type if that is wanted.
+/// Bytes of a result, which is stored in fp8 instead of its own type if that is wanted.
 template <class View>
 double result_bytes(const View& values, const Fp8Matrix& rounded) {
   return rounded.wanted() ? bytes_of(rounded.straight) + bytes_of(rounded.transposed)
@@ -46,25 +56,29 @@ double result_bytes(const View& values, const Fp8Matrix& rounded) {
 
 /// Rounds `values` (N, C), non-finite ones to NaN. N and C are multiples of 16.
 template <class T>
-void fp8_round(const Context&, Matrix<const T> values, const Fp8Matrix& to, Scaling);
+struct Fp8Round {
+  static constexpr Traits traits{.name = "tern::fp8_round", .native = std::is_same_v<T, bf16>};
+  Matrix<const T> values;
+  Fp8Matrix to;
+  Scaling scaling;
+
+  void check() const;
+  double bytes() const { return bytes_of(values) + result_bytes(values, to); }
+  static void portable(const Context&, const Fp8Round&);
+  static bool native(const Context&, const Fp8Round&);
+};
 
 /// The numbers (N, C) of a matrix in fp8, from one of its layouts.
 template <class T>
-void fp8_numbers(const Context&, const Fp8Matrix& of, bool transposed, Matrix<T> to);
+struct Fp8Numbers {
+  static constexpr Traits traits{.name = "tern::fp8_numbers"};
+  Fp8Matrix of;
+  bool transposed;
+  Matrix<T> to;
 
-NativeKernel<&largest_magnitude<bf16>> native_largest_magnitude;
-template <>
-inline constexpr auto native_kernel<&largest_magnitude<bf16>> =
-    native_entry("tern::largest_magnitude", native_largest_magnitude);
-NativeKernel<&fp8_round<bf16>> native_fp8_round;
-template <>
-inline constexpr auto native_kernel<&fp8_round<bf16>> = native_entry("tern::fp8_round",
-                                                                     native_fp8_round);
-template <>
-struct Traffic<&fp8_round<bf16>> {
-  double operator()(const auto& values, const Fp8Matrix& to, Scaling) const {
-    return bytes_of(values) + result_bytes(values, to);
-  }
+  void check() const;
+  double bytes() const { return bytes_of(to) * (1 + 1.0 / sizeof(T)); }
+  static void portable(const Context&, const Fp8Numbers&);
 };
 
 }  // namespace tern::ops

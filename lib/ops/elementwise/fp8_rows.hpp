@@ -4,7 +4,7 @@
 /// A scale is a power of two, so the rounded numbers are exact in T.
 #pragma once
 #include "base/range.hpp"
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 
 namespace tern::ops {
 
@@ -38,23 +38,15 @@ struct Fp8Rows {
 /// in E4M3's range, but in fp16 at most 2^15, so that its subnormals hold the numbers. A row with a
 /// non-finite number becomes NaN. Rounded rows stay unchanged.
 template <class T>
-void fp8_round_rows(const Context&, Matrix<T> x, const Fp8Rows& to);
+struct Fp8RoundRows {
+  static constexpr Traits traits{.name = "tern::fp8_round_rows", .native = is_half<T>};
+  Matrix<T> x;
+  Fp8Rows to;
 
-template <class T>
-bool native_fp8_round_rows(const Context&, Matrix<T> x, const Fp8Rows& to);
-template <>
-inline constexpr auto native_kernel<&fp8_round_rows<bf16>> =
-    native_entry("tern::fp8_round_rows", native_fp8_round_rows<bf16>);
-template <>
-inline constexpr auto native_kernel<&fp8_round_rows<fp16>> =
-    native_entry("tern::fp8_round_rows", native_fp8_round_rows<fp16>);
-template <>
-struct Traffic<&fp8_round_rows<bf16>> {
-  double operator()(const auto& x, const Fp8Rows& to) const {
-    return 2 * bytes_of(x) + bytes_of(to.codes);
-  }
+  void check() const;
+  double bytes() const { return 2 * bytes_of(x) + bytes_of(to.codes); }
+  static void portable(const Context&, const Fp8RoundRows&);
+  static bool native(const Context&, const Fp8RoundRows&);
 };
-template <>
-struct Traffic<&fp8_round_rows<fp16>> : Traffic<&fp8_round_rows<bf16>> {};
 
 }  // namespace tern::ops

@@ -70,7 +70,7 @@ Fp8Matrix Fp8Workspace<T>::rounded_input(const Context& context, Matrix<const T>
                                          const Fp8Scale& scale) const {
   const std::size_t N = x.extent(0), I = x.extent(1);
   const Fp8Matrix rounded{Fp8Format::e4m3, {}, part(input_, 0, I, N), scale};
-  fp8_round<T>(context, x, rounded, Scaling::current);
+  run(context, Fp8Round<T>{.values = x, .to = rounded, .scaling = Scaling::current});
   return rounded;
 }
 
@@ -81,7 +81,7 @@ Fp8Matrix Fp8Workspace<T>::weights(const Context& context, Matrix<const T> w,
   Fp8Matrix rounded{Fp8Format::e4m3, {}, {}, of_weights_};
   (transposed ? rounded.transposed : rounded.straight) =
       transposed ? part(weights_, 0, I, O) : part(weights_, 0, O, I);
-  fp8_round<T>(context, w, rounded, Scaling::current);
+  run(context, Fp8Round<T>{.values = w, .to = rounded, .scaling = Scaling::current});
   return rounded;
 }
 

@@ -30,8 +30,10 @@ struct MapOperand {
 /// Rounds an operand's values, which are written, if its map is in fp8.
 template <class T>
 void round_operand(const Context& context, const MapOperand<T>& operand, Scaling scaling) {
-  if (operand.rounded.wanted()) fp8_round<T>(context, operand.values, operand.rounded, scaling);
-  if (operand.coded.wanted()) fp8_round_rows<T>(context, operand.values, operand.coded);
+  if (operand.rounded.wanted())
+    run(context, Fp8Round<T>{.values = operand.values, .to = operand.rounded, .scaling = scaling});
+  if (operand.coded.wanted())
+    run(context, Fp8RoundRows<T>{.x = operand.values, .to = operand.coded});
 }
 
 /// Workspace shared by all maps of a model.
@@ -70,48 +72,56 @@ class Fp8Workspace {
 
 /// As linear_forward: y (N, O) = added + x (N, I) w (O, I)^T + bias (O). Reads x and w straight.
 template <class T>
-void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& x,
-                        const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y,
-                        Matrix<const T> added = {});
+struct Fp8LinearForward {
+  static constexpr Traits traits{.name = "tern::fp8_linear_forward",
+                                 .native = std::is_same_v<T, bf16>};
+  Vector<T> workspace;
+  Fp8Matrix x;
+  Fp8Matrix w;
+  Vector<const T> bias = {};
+  Matrix<T> y;
+  Matrix<const T> added = {};
+
+  void check() const;
+  double flops() const { return product_flops(y.size(), x.straight.extent(1)); }
+  double bytes() const { return bytes_of(x.straight, w.straight, bias, y, added); }
+  static void portable(const Context&, const Fp8LinearForward&);
+  static bool native(const Context&, const Fp8LinearForward&);
+};
+
 /// As linear_backward_weight: dw (O, I) = or += dy (N, O)^T x (N, I). Reads both transposed.
 template <class T>
-void fp8_linear_backward_weight(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
-                                const Fp8Matrix& x, Matrix<Accumulate<T>> dw, Write = Write::add);
+struct Fp8LinearBackwardWeight {
+  static constexpr Traits traits{.name = "tern::fp8_linear_backward_weight",
+                                 .native = std::is_same_v<T, bf16>};
+  Vector<T> workspace;
+  Fp8Matrix dy;
+  Fp8Matrix x;
+  Matrix<Accumulate<T>> dw;
+  Write write = Write::add;
+
+  void check() const;
+  double flops() const { return product_flops(dw.size(), dy.transposed.extent(1)); }
+  double bytes() const { return bytes_of(dy.transposed, x.transposed, dw); }
+  static void portable(const Context&, const Fp8LinearBackwardWeight&);
+  static bool native(const Context&, const Fp8LinearBackwardWeight&);
+};
+
 /// As linear_backward_input: dx (N, I) = dy (N, O) w (O, I). Reads dy straight and w transposed.
 template <class T>
-void fp8_linear_backward_input(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
-                               const Fp8Matrix& w, Matrix<T> dx);
+struct Fp8LinearBackwardInput {
+  static constexpr Traits traits{.name = "tern::fp8_linear_backward_input",
+                                 .native = std::is_same_v<T, bf16>};
+  Vector<T> workspace;
+  Fp8Matrix dy;
+  Fp8Matrix w;
+  Matrix<T> dx;
 
-NativeKernel<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
-template <>
-inline constexpr auto native_kernel<&fp8_linear_forward<bf16>> =
-    native_entry("tern::fp8_linear_forward", native_fp8_linear_forward);
-template <>
-struct Flops<&fp8_linear_forward<bf16>> {
-  double operator()(const auto&, const Fp8Matrix& x, const auto&, const auto&, const auto& y,
-                    const auto&) const {
-    return product_flops(y.size(), x.straight.extent(1));
-  }
-};
-NativeKernel<&fp8_linear_backward_weight<bf16>> native_fp8_linear_backward_weight;
-template <>
-inline constexpr auto native_kernel<&fp8_linear_backward_weight<bf16>> =
-    native_entry("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
-template <>
-struct Flops<&fp8_linear_backward_weight<bf16>> {
-  double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dw, Write) const {
-    return product_flops(dw.size(), dy.transposed.extent(1));
-  }
-};
-NativeKernel<&fp8_linear_backward_input<bf16>> native_fp8_linear_backward_input;
-template <>
-inline constexpr auto native_kernel<&fp8_linear_backward_input<bf16>> =
-    native_entry("tern::fp8_linear_backward_input", native_fp8_linear_backward_input);
-template <>
-struct Flops<&fp8_linear_backward_input<bf16>> {
-  double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dx) const {
-    return product_flops(dx.size(), dy.straight.extent(1));
-  }
+  void check() const;
+  double flops() const { return product_flops(dx.size(), dy.straight.extent(1)); }
+  double bytes() const { return bytes_of(dy.straight, w.transposed, dx); }
+  static void portable(const Context&, const Fp8LinearBackwardInput&);
+  static bool native(const Context&, const Fp8LinearBackwardInput&);
 };
 
 }  // namespace tern::ops

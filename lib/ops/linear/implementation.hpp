@@ -13,8 +13,7 @@ std::string blas();
 /// Linear maps in T. `products`: those the context was made with.
 template <class T>
 std::string product_implementation(const Context& context, [[maybe_unused]] Products products) {
-  if (native_kernel<&linear_forward<T>>.run != nullptr && context.library)
-    return detail::native_products(products);
+  if (has_native<LinearForward<T>>() && context.library) return detail::native_products(products);
   if (!std::is_same_v<T, Accumulate<T>>) return std::string("portable (") + Device::name() + ")";
   return detail::blas();
 }

@@ -17,8 +17,10 @@ struct HeadOptions {
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host);
 
+/// Cross entropy of softmax(x w^T) against targets, without storing all logits.
 template <class T>
 struct HeadLossForward {
+  static constexpr Traits traits{.name = "tern::head_loss_forward", .native = is_half<T>};
   HeadOptions options = {};
   Matrix<const T> x;                   // (N, D)
   Matrix<const T> w;                   // (V, D)
@@ -26,10 +28,12 @@ struct HeadLossForward {
   Matrix<T> logits;                    // (C, V), workspace of one chunk of C rows
   Vector<Accumulate<T>> losses;        // (N), 0 where ignored
   Vector<std::int32_t> best = {};      // (N) argmax token, lowest on ties; or empty
+
+  void check() const;
+  double flops() const { return product_flops(x.size(), w.extent(0)); }
+  static void portable(const Context&, const HeadLossForward&);
+  static bool native(const Context&, const HeadLossForward&);
 };
-/// Cross entropy of softmax(x w^T) against targets, without storing all logits.
-template <class T>
-void head_loss_forward(const Context&, const HeadLossForward<T>&);
 
 /// For dx and dw by products in fp8, in chunks that fp8_takes(); losses do not depend on it.
 template <class T>
@@ -45,8 +49,10 @@ struct HeadFp8 {
   }
 };
 
+/// Forward and backward in one pass.
 template <class T>
 struct HeadLossBackward {
+  static constexpr Traits traits{.name = "tern::head_loss_backward", .native = is_half<T>};
   HeadOptions options = {};
   Matrix<const T> x, w;
   Vector<const std::int32_t> targets;
@@ -56,67 +62,75 @@ struct HeadLossBackward {
   Matrix<T> dx;              // (N, D), overwritten; not x
   Matrix<Accumulate<T>> dw;  // (V, D), added to
   HeadFp8<T> fp8 = {};
+
+  void check() const;
+  double flops() const { return 3 * product_flops(x.size(), w.extent(0)); }
+  static void portable(const Context&, const HeadLossBackward&);
+  static bool native(const Context&, const HeadLossBackward&);
 };
-/// Forward and backward in one pass.
-template <class T>
-void head_loss_backward(const Context&, const HeadLossBackward<T>&);
 
 /// Copies rows `rows` (M) of `from` (N, D) to the first M rows of `to`; zeros in its other rows.
 template <class T>
-void gather_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,
-                 Matrix<T> to);
+struct GatherRows {
+  static constexpr Traits traits{.name = "tern::gather_rows"};
+  Vector<const std::int32_t> rows;
+  Matrix<const T> from;
+  Matrix<T> to;
+
+  void check() const;
+  double bytes() const { return bytes_of(rows) + 2 * bytes_of(to); }
+  static void portable(const Context&, const GatherRows&);
+};
+
 /// Copies the M rows of `from` (M, D) to rows `rows` (M, distinct) of `to` (N, D); zeros elsewhere.
 template <class T>
-void scatter_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,
-                  Matrix<T> to);
+struct ScatterRows {
+  static constexpr Traits traits{.name = "tern::scatter_rows"};
+  Vector<const std::int32_t> rows;
+  Matrix<const T> from;
+  Matrix<T> to;
+
+  double bytes() const { return bytes_of(rows, from, to); }
+  static void portable(const Context&, const ScatterRows&);
+};
+
 /// best (N) = argmax of each row's first `vocabulary` logits (0: all), lowest on ties.
 template <class T>
-void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
-                 Vector<std::int32_t> best);
+struct ArgmaxRows {
+  static constexpr Traits traits{.name = "tern::argmax_rows"};
+  Matrix<const T> logits;
+  std::size_t vocabulary;
+  Vector<std::int32_t> best = {};
+
+  double bytes() const { return bytes_of(logits, best); }
+  static void portable(const Context&, const ArgmaxRows&);
+};
+
 /// In place: cap tanh(logit / cap); no-op for cap 0.
 template <class T>
-void cap_logits(const Context&, double cap, Matrix<T> logits);
+struct CapLogits {
+  static constexpr Traits traits{.name = "tern::cap_logits"};
+  double cap;
+  Matrix<T> logits;
 
+  double bytes() const { return 2 * bytes_of(logits); }
+  static void portable(const Context&, const CapLogits&);
+};
+
+/// weights = unit (base + reward / mean of the sequence's losses). The mean is over rows with a
+/// target; where it is 0, the weight is unit x base.
 template <class A>
 struct ImprovementWeights {
+  static constexpr Traits traits{.name = "tern::improvement_weights"};
   double unit, base, reward;
   Vector<const A> losses;              // (N)
   Vector<const std::int32_t> targets;  // (N), < 0: none
   std::size_t tokens;                  // rows per sequence
   Vector<A> weights;                   // (N)
-};
-/// weights = unit (base + reward / mean of the sequence's losses). The mean is over rows with a
-/// target; where it is 0, the weight is unit x base.
-template <class A>
-void improvement_weights(const Context&, const ImprovementWeights<A>&);
 
-template <class T>
-bool native_head_loss_forward(const Context& context, const HeadLossForward<T>& call);
-template <>
-inline constexpr auto native_kernel<&head_loss_forward<bf16>> =
-    native_entry("tern::head_loss_forward", native_head_loss_forward<bf16>);
-template <>
-inline constexpr auto native_kernel<&head_loss_forward<fp16>> =
-    native_entry("tern::head_loss_forward", native_head_loss_forward<fp16>);
-template <>
-struct Flops<&head_loss_forward<bf16>> {
-  double operator()(const auto& c) const { return product_flops(c.x.size(), c.w.extent(0)); }
+  void check() const;
+  double bytes() const { return bytes_of(losses, targets, weights); }
+  static void portable(const Context&, const ImprovementWeights&);
 };
-template <>
-struct Flops<&head_loss_forward<fp16>> : Flops<&head_loss_forward<bf16>> {};
-template <class T>
-bool native_head_loss_backward(const Context& context, const HeadLossBackward<T>& call);
-template <>
-inline constexpr auto native_kernel<&head_loss_backward<bf16>> =
-    native_entry("tern::head_loss_backward", native_head_loss_backward<bf16>);
-template <>
-inline constexpr auto native_kernel<&head_loss_backward<fp16>> =
-    native_entry("tern::head_loss_backward", native_head_loss_backward<fp16>);
-template <>
-struct Flops<&head_loss_backward<bf16>> {
-  double operator()(const auto& c) const { return 3 * product_flops(c.x.size(), c.w.extent(0)); }
-};
-template <>
-struct Flops<&head_loss_backward<fp16>> : Flops<&head_loss_backward<bf16>> {};
 
 }  // namespace tern::ops

@@ -8,8 +8,10 @@
 
 namespace tern::ops {
 
+/// x = table[tokens - first], zeros for tokens of other ranks, plus positions.
 template <class T>
 struct EmbeddingPartForward {
+  static constexpr Traits traits{.name = "tern::embedding_part_forward"};
   Vector<const std::int32_t> tokens;  // (N)
   std::size_t first;
   Matrix<const T> table;      // (W, D)
@@ -17,23 +19,24 @@ struct EmbeddingPartForward {
   std::size_t tokens_per_sequence;
   int first_position;
   Matrix<T> x;  // (N, D)
-};
-/// x = table[tokens - first], zeros for tokens of other ranks, plus positions.
-template <class T>
-void embedding_part_forward(const Context&, const EmbeddingPartForward<T>&);
 
+  double bytes() const { return bytes_of(tokens) + 2 * bytes_of(x); }
+  static void portable(const Context&, const EmbeddingPartForward&);
+};
+
+/// Adds to dtable (W, D) for this rank's tokens, and to dpositions, as embedding_backward.
 template <class T>
 struct EmbeddingPartBackward {
+  static constexpr Traits traits{.name = "tern::embedding_part_backward"};
   Vector<const std::int32_t> tokens;
   std::size_t first;
   Vector<const std::int32_t> order;
   Matrix<const T> dx;
   std::size_t tokens_per_sequence;
   Matrix<Accumulate<T>> dtable, dpositions;
+
+  static void portable(const Context&, const EmbeddingPartBackward&);
 };
-/// Adds to dtable (W, D) for this rank's tokens, and to dpositions, as embedding_backward.
-template <class T>
-void embedding_part_backward(const Context&, const EmbeddingPartBackward<T>&);
 
 /// Of `width` columns of logits from token `first` on, those that are tokens, not padding;
 /// `vocabulary` 0: no padding.
@@ -47,60 +50,61 @@ constexpr int columns_here(std::size_t width, std::size_t first, std::size_t voc
 constexpr std::size_t row_figures = 4;
 /// figures (C, row_figures) of logits (C, W), already capped; targets (C).
 template <class T>
-void row_parts(const Context&, Matrix<const T> logits, std::size_t first, std::size_t vocabulary,
-               Vector<const std::int32_t> targets, Matrix<Accumulate<T>> figures);
+struct RowParts {
+  static constexpr Traits traits{.name = "tern::row_parts", .native = is_half<T>};
+  Matrix<const T> logits;
+  std::size_t first;
+  std::size_t vocabulary;
+  Vector<const std::int32_t> targets;
+  Matrix<Accumulate<T>> figures;
+
+  void check() const;
+  double bytes() const { return bytes_of(logits); }
+  static void portable(const Context&, const RowParts&);
+  static bool native(const Context&, const RowParts&);
+};
+
 /// From all ranks' figures (ranks, C, row_figures): losses (C), log-sum-exp lse (C), and best (C)
 /// unless empty, as in head_loss_forward.
 template <class A>
-void combine_rows(const Context&, Tensor3<const A> figures, double z_loss,
-                  Vector<const std::int32_t> targets, Vector<A> losses, Vector<A> lse,
-                  Vector<std::int32_t> best);
+struct CombineRows {
+  static constexpr Traits traits{.name = "tern::combine_rows"};
+  Tensor3<const A> figures;
+  double z_loss;
+  Vector<const std::int32_t> targets;
+  Vector<A> losses, lse;
+  Vector<std::int32_t> best = {};
+
+  double bytes() const { return bytes_of(figures, targets, losses, lse, best); }
+  static void portable(const Context&, const CombineRows&);
+};
+
 /// In place: logits (C, W) become gradients of the weighted losses; weights (C).
 template <class T>
-void row_gradients(const Context&, const HeadOptions&, std::size_t first,
-                   Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
-                   Vector<const Accumulate<T>> lse, Matrix<T> logits);
+struct RowGradients {
+  static constexpr Traits traits{.name = "tern::row_gradients", .native = is_half<T>};
+  HeadOptions options;
+  std::size_t first;
+  Vector<const std::int32_t> targets;
+  Vector<const Accumulate<T>> weights;
+  Vector<const Accumulate<T>> lse;
+  Matrix<T> logits;
+
+  void check() const;
+  double bytes() const { return 2 * bytes_of(logits); }
+  static void portable(const Context&, const RowGradients&);
+  static bool native(const Context&, const RowGradients&);
+};
 
 /// whole (C, ranks x W) from parts (ranks, C, W).
 template <class T>
-void join_columns(const Context&, Tensor3<const T> parts, Matrix<T> whole);
+struct JoinColumns {
+  static constexpr Traits traits{.name = "tern::join_columns"};
+  Tensor3<const T> parts;
+  Matrix<T> whole;
 
-template <class T>
-bool native_row_parts(const Context& context, Matrix<const T> logits, std::size_t first,
-                      std::size_t vocabulary, Vector<const std::int32_t> targets,
-                      Matrix<float> figures);
-template <>
-inline constexpr auto native_kernel<&row_parts<bf16>> = native_entry("tern::row_parts",
-                                                                     native_row_parts<bf16>);
-template <>
-inline constexpr auto native_kernel<&row_parts<fp16>> = native_entry("tern::row_parts",
-                                                                     native_row_parts<fp16>);
-template <>
-struct Traffic<&row_parts<bf16>> {
-  double operator()(const auto& logits, std::size_t, std::size_t, const auto&, const auto&) const {
-    return bytes_of(logits);
-  }
+  double bytes() const { return bytes_of(parts, whole); }
+  static void portable(const Context&, const JoinColumns&);
 };
-template <>
-struct Traffic<&row_parts<fp16>> : Traffic<&row_parts<bf16>> {};
-template <class T>
-bool native_row_gradients(const Context& context, const HeadOptions& options, std::size_t first,
-                          Vector<const std::int32_t> targets, Vector<const float> weights,
-                          Vector<const float> lse, Matrix<T> logits);
-template <>
-inline constexpr auto native_kernel<&row_gradients<bf16>> =
-    native_entry("tern::row_gradients", native_row_gradients<bf16>);
-template <>
-inline constexpr auto native_kernel<&row_gradients<fp16>> =
-    native_entry("tern::row_gradients", native_row_gradients<fp16>);
-template <>
-struct Traffic<&row_gradients<bf16>> {
-  double operator()(const HeadOptions&, std::size_t, const auto&, const auto&, const auto&,
-                    const auto& logits) const {
-    return 2 * bytes_of(logits);
-  }
-};
-template <>
-struct Traffic<&row_gradients<fp16>> : Traffic<&row_gradients<bf16>> {};
 
 }  // namespace tern::ops

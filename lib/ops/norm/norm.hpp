@@ -7,8 +7,10 @@
 namespace tern::ops {
 
 enum class Norm { rmsnorm, layernorm };  // Zhang & Sennrich 2019; Ba et al. 2016
+/// y = normalized x * gain + bias.
 template <class T>
 struct NormForward {
+  static constexpr Traits traits{.name = "tern::norm_forward", .native = is_half<T>};
   Norm kind;
   Matrix<const T> x;          // (N, D)
   Vector<const T> gain;       // (D)
@@ -20,13 +22,16 @@ struct NormForward {
   Fp8Matrix rounded = {};           // y in fp8, or none
   Fp8Rows coded = {};               // y, which is rounded to it, or none
   PendingSum<T> made = {};          // x, if it is yet to be made
+
+  void check() const;
+  double bytes() const { return bytes_of(x, made.a, made.b, made.c) + result_bytes(y, rounded); }
+  static void portable(const Context&, const NormForward&);
+  static bool native(const Context&, const NormForward&);
 };
-/// y = normalized x * gain + bias.
-template <class T>
-void norm_forward(const Context&, const NormForward<T>&);
 
 template <class T>
 struct NormBackward {
+  static constexpr Traits traits{.name = "tern::norm_backward", .native = is_half<T>};
   Norm kind;
   Matrix<const T> dy, x;                  // (N, D)
   Vector<const T> gain;                   // (D)
@@ -41,38 +46,14 @@ struct NormBackward {
   Matrix<const T> dy_added = {};     // (N, D) added to dy, with rounding; or empty
   Matrix<T> dropped = {};            // (N, D) dropout of dx; or empty
   DropoutKey dropout = {};           // of `dropped`
+
+  void check() const;
+  double bytes() const { return bytes_of(dy, dy_added, x, residual, dx, dropped); }
+  static void portable(const Context&, const NormBackward&);
+  static bool native(const Context&, const NormBackward&);
 };
-template <class T>
-void norm_backward(const Context&, const NormBackward<T>&);
-// For profiles.
-template <class T>
-double bytes_of(const NormForward<T>& c) {
-  const double made = bytes_of(c.made.a) + bytes_of(c.made.b) + bytes_of(c.made.c);
-  return bytes_of(c.x) + made + result_bytes(c.y, c.rounded);
-}
-template <class T>
-double bytes_of(const NormBackward<T>& c) {
-  return bytes_of(c.dy) + bytes_of(c.dy_added) + bytes_of(c.x) + bytes_of(c.residual) +
-         bytes_of(c.dx) + bytes_of(c.dropped);
-}
+
 /// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);
-
-template <class T>
-bool native_norm_forward(const Context& context, const NormForward<T>& call);
-template <>
-inline constexpr auto native_kernel<&norm_forward<bf16>> = native_entry("tern::norm_forward",
-                                                                        native_norm_forward<bf16>);
-template <>
-inline constexpr auto native_kernel<&norm_forward<fp16>> = native_entry("tern::norm_forward",
-                                                                        native_norm_forward<fp16>);
-template <class T>
-bool native_norm_backward(const Context& context, const NormBackward<T>& call);
-template <>
-inline constexpr auto native_kernel<&norm_backward<bf16>> =
-    native_entry("tern::norm_backward", native_norm_backward<bf16>);
-template <>
-inline constexpr auto native_kernel<&norm_backward<fp16>> =
-    native_entry("tern::norm_backward", native_norm_backward<fp16>);
 
 }  // namespace tern::ops

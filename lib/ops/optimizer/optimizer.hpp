@@ -1,7 +1,7 @@
 /// AdamW and Muon updates (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
 /// networks"), EMA and gradient clipping. Conventions: ops.hpp.
 #pragma once
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 
 namespace tern::ops {
 
@@ -11,33 +11,56 @@ struct AdamW {  // Loshchilov & Hutter 2019, decoupled decay: w -= lr * decay * 
 };
 template <class T>
 struct AdamWUpdate {
+  static constexpr Traits traits{.name = "tern::adamw_update", .native = is_half<T>};
   AdamW rule;
   Vector<Accumulate<T>> master;                // (n), updated like m and v
   Vector<const Accumulate<T>> gradient;        // (n)
   Vector<const Accumulate<T>> gradient_scale;  // (1), clipping factor; 0 or NaN skips the step
   Vector<Accumulate<T>> m, v;                  // (n)
   Vector<T> copy = {};  // (n), new master in storage type; empty, or the master itself for float
+
+  void check() const;
+  double bytes() const { return 2 * bytes_of(master, m, v) + bytes_of(gradient, copy); }
+  static void portable(const Context&, const AdamWUpdate&);
+  static bool native(const Context&, const AdamWUpdate&);
 };
-template <class T>
-void adamw_update(const Context&, const AdamWUpdate<T>&);
-// For profiles. Master weights and both moments are read and written.
-template <class T>
-double bytes_of(const AdamWUpdate<T>& c) {
-  return 2 * (bytes_of(c.master) + bytes_of(c.m) + bytes_of(c.v)) + bytes_of(c.gradient) +
-         bytes_of(c.copy);
-}
+
 /// Of gradients that are `loss_scale` times too large, whose sum of squares is `squares` (1):
 /// norm (1) = sqrt(squares) / loss_scale; scale (1) = min(1, limit / norm) / loss_scale
 /// (1 / loss_scale if limit is 0), 0 where squares is not finite.
 template <class A>
-void clip_scale(const Context&, Vector<const A> squares, double limit, double loss_scale,
-                Vector<A> scale, Vector<A> norm);
+struct ClipScale {
+  static constexpr Traits traits{.name = "tern::clip_scale"};
+  Vector<const A> squares;
+  double limit;
+  double loss_scale;
+  Vector<A> scale, norm;
+
+  double bytes() const { return bytes_of(squares, scale, norm); }
+  static void portable(const Context&, const ClipScale&);
+};
+
 /// average (n) += (1 - decay) (values - average): an exponential moving average.
 template <class A>
-void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
+struct MoveAverage {
+  static constexpr Traits traits{.name = "tern::move_average"};
+  double decay;
+  Vector<const A> values;
+  Vector<A> average;
+
+  double bytes() const { return bytes_of(values) + 2 * bytes_of(average); }
+  static void portable(const Context&, const MoveAverage&);
+};
+
 /// Swaps a (n) and b (n).
 template <class A>
-void exchange(const Context&, Vector<A> a, Vector<A> b);
+struct Exchange {
+  static constexpr Traits traits{.name = "tern::exchange"};
+  Vector<A> a, b;
+
+  double bytes() const { return 2 * bytes_of(a, b); }
+  static void portable(const Context&, const Exchange&);
+};
 
 // ---- Muon: batches of M matrices of R x C; its products are batched_product (linear.hpp).
 // Parameter matrix i begins at element at(i) of a span; matrices do not overlap. A matrix's result
@@ -47,38 +70,56 @@ void exchange(const Context&, Vector<A> a, Vector<A> b);
 /// buffer += (1 - momentum) (g - buffer); then gradient = g + momentum (buffer - g), as in
 /// torch.optim.Muon. A gradient_scale of 0 or NaN changes nothing.
 template <class A>
-void nesterov(const Context&, double momentum, Vector<A> gradient, Vector<const A> gradient_scale,
-              Vector<A> buffer);
+struct Nesterov {
+  static constexpr Traits traits{.name = "tern::nesterov"};
+  double momentum;
+  Vector<A> gradient;
+  Vector<const A> gradient_scale;
+  Vector<A> buffer;
+
+  double bytes() const { return 2 * bytes_of(gradient, buffer); }
+  static void portable(const Context&, const Nesterov&);
+};
+
 /// squares (M) = sum of squares of each of the span's matrices, of `elements` elements each.
 template <class A>
-void sums_of_squares(const Context&, Vector<const A> span, Vector<const std::size_t> at,
-                     std::size_t elements, Vector<A> squares);
+struct SumsOfSquares {
+  static constexpr Traits traits{.name = "tern::sums_of_squares"};
+  Vector<const A> span;
+  Vector<const std::size_t> at;
+  std::size_t elements;
+  Vector<A> squares;
+
+  double bytes() const { return static_cast<double>(at.size() * elements * sizeof(A)); }
+  static void portable(const Context&, const SumsOfSquares&);
+};
 
 /// to (M, R, C) = the span's matrices, each divided by max(sqrt(squares), eps); squares (M).
 template <class T>
-void normalize(const Context&, Vector<const Accumulate<T>> span, Vector<const std::size_t> at,
-               Vector<const Accumulate<T>> squares, double eps, Tensor3<T> to);
+struct Normalize {
+  static constexpr Traits traits{.name = "tern::normalize"};
+  Vector<const Accumulate<T>> span;
+  Vector<const std::size_t> at;
+  Vector<const Accumulate<T>> squares;
+  double eps;
+  Tensor3<T> to;
 
+  double bytes() const { return bytes_of(to) * (1 + 1.0 * sizeof(Accumulate<T>) / sizeof(T)); }
+  static void portable(const Context&, const Normalize&);
+};
+
+/// Each matrix of the master span = keep * master - step * direction.
 template <class T, class S>
 struct Descent {
+  static constexpr Traits traits{.name = "tern::descend"};
   double keep, step;
   Tensor3<const S> direction;                  // (M, R, C)
   Vector<const std::size_t> at;                // (M)
   Vector<const Accumulate<T>> gradient_scale;  // (1); 0 or NaN skips the step
   Vector<Accumulate<T>> master;
   Vector<T> copy = {};  // new master in storage type; empty, or the master itself for float
-};
-/// Each matrix of the master span = keep * master - step * direction.
-template <class T, class S>
-void descend(const Context&, const Descent<T, S>&);
 
-template <class T>
-bool native_adamw_update(const Context& context, const AdamWUpdate<T>& call);
-template <>
-inline constexpr auto native_kernel<&adamw_update<bf16>> = native_entry("tern::adamw_update",
-                                                                        native_adamw_update<bf16>);
-template <>
-inline constexpr auto native_kernel<&adamw_update<fp16>> = native_entry("tern::adamw_update",
-                                                                        native_adamw_update<fp16>);
+  static void portable(const Context&, const Descent&);
+};
 
 }  // namespace tern::ops

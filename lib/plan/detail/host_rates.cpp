@@ -5,7 +5,7 @@
 
 #include "base/timer.hpp"
 #include "memory/arena.hpp"
-#include "ops/linear/linear.hpp"
+#include "ops/linear/functions.hpp"
 #include "workload/storage.hpp"
 
 namespace tern::plan::detail {

@@ -40,7 +40,7 @@ constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest siz
 constexpr double tile = 128;   // keys
 // Causal attention with heads of 128 compared with 64: cuDNN, 2026-11-21.
 constexpr double of_wide_heads = 1.3;
-/// Of backward with heads of 64 and of 128, in 16 bits: ops/cuda/detail/causal_attention.hpp.
+/// Of backward with heads of 64 and of 128, in 16 bits: ops/attention/cuda/causal_bwd_sm90.
 constexpr double own_backward = 0.335, own_backward_wide = 0.38;
 // In fp32 a team loops over the key tiles of a row, and there are few teams: seconds per key with
 // heads of 64, half of it for the scores.

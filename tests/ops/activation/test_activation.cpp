@@ -1,28 +1,21 @@
 // SwiGLU, GELU (tanh) and squared ReLU.
+#include "checks/cases/activation.hpp"
 #include "ops/check.hpp"
 
 namespace tern::test {
 namespace {
 
-struct ActivationCase {
-  ops::Activation kind;
-  std::size_t n, f;
-  bool in_place = false;  // dx is x
-
-  std::size_t width() const { return kind == ops::Activation::swiglu ? 2 * f : f; }
-
+struct ActivationTest : checks::ActivationCase {
   Named inputs() const {
-    return {{"x", normal_numbers(n * width(), 1, 3)}, {"dy", normal_numbers(n * f, 2)}};
+    const Numbers x = normal_numbers(N * width(), 1, 3);
+    return {{"x", x}, {"x0", x}, {"dy", normal_numbers(N * F, 2)}};
   }
 
   template <class T>
   Named run(const Named& in) const {
-    const auto& context = portable_context();
-    const Array<T> x(n, width(), in.at("x")), dy(n, f, in.at("dy")), y(n, f), other(n, width());
-    const Array<T>& dx = in_place ? x : other;
-    ops::activation_forward<T>(context, kind, x.matrix(), y.matrix());
-    ops::activation_backward<T>(context, kind, x.matrix(), dy.matrix(), dx.matrix());
-    return {{"y", y.get()}, {"dx", dx.get()}};
+    Named out = results_of<T, ActivationCase>(*this, in);
+    if (in_place) out["dx"] = out.at("x"), out.erase("x");
+    return out;
   }
 
   /// Value and slope of a function of one number, from its textbook form.
@@ -36,6 +29,7 @@ struct ActivationCase {
 
   template <class A>
   Named reference(const Named& in) const {
+    const std::size_t n = N, f = F;
     Named out{{"y", Numbers(n * f)}, {"dx", Numbers(n * width())}};
     for (std::size_t r = 0; r < n; ++r)
       for (std::size_t i = 0; i < f; ++i) {
@@ -64,7 +58,7 @@ TEST(Activation, PrecisionAndRepetition) {
     for (const bool in_place : {false, true})
       for (const auto& [n, f] : {std::pair{37, 71}, {1, 1}, {3, 2100}}) {
         SCOPED_TRACE(testing::Message() << "kind " << int(kind) << " " << n << " x " << f);
-        const ActivationCase c{kind, std::size_t(n), std::size_t(f), in_place};
+        const ActivationTest c{{kind, std::size_t(n), std::size_t(f), in_place}};
         check_precision<double>(c, c.inputs(), {"y", "dx"});
         check_precision<float>(c, c.inputs(), {"y", "dx"});
         check_precision<bf16>(c, c.inputs(), {"y", "dx"});
@@ -74,7 +68,7 @@ TEST(Activation, PrecisionAndRepetition) {
 
 TEST(Activation, Gradients) {
   for (const ops::Activation kind : kinds) {
-    ActivationCase c{kind, 5, 7};
+    const ActivationTest c{{kind, 5, 7}};
     Named in = c.inputs();
     for (long double& x : in["x"])
       if (std::fabs(x) < 0.01) x = 0.5;  // off the kink of relu2
@@ -85,7 +79,7 @@ TEST(Activation, Gradients) {
 // Far from zero nothing overflows into NaN.
 TEST(Activation, LargeInputs) {
   for (const ops::Activation kind : {ops::Activation::gelu, ops::Activation::swiglu}) {
-    const ActivationCase c{kind, 1, 4};
+    const ActivationTest c{{kind, 1, 4}};
     Named in{{"x", {-1e4, -200, 200, 1e4}}, {"dy", {1, 1, 1, 1}}};
     if (kind == ops::Activation::swiglu)
       for (int i = 0; i < 4; ++i) in["x"].push_back(2);

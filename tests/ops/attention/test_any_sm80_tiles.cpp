@@ -1,4 +1,4 @@
-// Sizes of the pattern attention kernels, and which entries of a pattern they read.
+// Sizes of the kernels under any mask, and which entries of a pattern they read.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -53,29 +53,29 @@ struct OnDevice {
     }
   }
   void forward() {
-    ops::attention_forward<T>(context, {.pattern = c.pattern,
-                                        .scale = scale,
-                                        .q = q.view(),
-                                        .k = k.view(),
-                                        .v = v.view(),
-                                        .out = out.view(),
-                                        .lse = lse.view()});
+    ops::run(context, ops::AttentionForward<T>{.pattern = c.pattern,
+                                               .scale = scale,
+                                               .q = q.view(),
+                                               .k = k.view(),
+                                               .v = v.view(),
+                                               .out = out.view(),
+                                               .lse = lse.view()});
     context.fence("test");
     out.download();
   }
   void backward() {
-    ops::attention_backward<T>(context, {.pattern = c.pattern,
-                                         .scale = scale,
-                                         .q = q.view(),
-                                         .k = k.view(),
-                                         .v = v.view(),
-                                         .out = out.view(),
-                                         .dout = dout.view(),
-                                         .lse = lse.view(),
-                                         .delta = delta.view(),
-                                         .dq = dq.view(),
-                                         .dk = dk.view(),
-                                         .dv = dv.view()});
+    ops::run(context, ops::AttentionBackward<T>{.pattern = c.pattern,
+                                                .scale = scale,
+                                                .q = q.view(),
+                                                .k = k.view(),
+                                                .v = v.view(),
+                                                .out = out.view(),
+                                                .dout = dout.view(),
+                                                .lse = lse.view(),
+                                                .delta = delta.view(),
+                                                .dq = dq.view(),
+                                                .dk = dk.view(),
+                                                .dv = dv.view()});
     context.fence("test");
     dq.download(), dk.download(), dv.download();
   }

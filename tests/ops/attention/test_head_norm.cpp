@@ -55,34 +55,34 @@ HeadNorm operation(Inputs& in, Matrix<const Accumulate<T>> table = {},
   const Vector<A> r(rstd.data.data(), rstd.data.size()),
       sums(partial.data.data(), partial.data.size());
   const Vector<T> scale(gain.view().data(), in.shape[3]);
-  ops::head_norm_forward<T>(context, {.x = x.view(),
-                                      .gain = scale,
-                                      .eps = in.eps,
-                                      .table = table,
-                                      .positions = positions,
-                                      .y = y.view(),
-                                      .rstd = r});
+  ops::run(context, ops::HeadNormForward<T>{.x = x.view(),
+                                            .gain = scale,
+                                            .eps = in.eps,
+                                            .table = table,
+                                            .positions = positions,
+                                            .y = y.view(),
+                                            .rstd = r});
   context.fence("test");
   EXPECT_EQ(x.download(), in.x);
-  ops::head_norm_backward<T>(context, {.dx = dx.view(),
-                                       .x = x.view(),
-                                       .gain = scale,
-                                       .rstd = r,
-                                       .table = table,
-                                       .positions = positions,
-                                       .dgain = Vector<A>(dgain.view().data(), in.shape[3]),
-                                       .partial = sums});
+  ops::run(context, ops::HeadNormBackward<T>{.dx = dx.view(),
+                                             .x = x.view(),
+                                             .gain = scale,
+                                             .rstd = r,
+                                             .table = table,
+                                             .positions = positions,
+                                             .dgain = Vector<A>(dgain.view().data(), in.shape[3]),
+                                             .partial = sums});
   context.fence("test");
   EXPECT_TRUE(x.surroundings_untouched() && y.surroundings_untouched() &&
               dx.surroundings_untouched());
   HeadNorm result{y.download(), dx.download(), dgain.download()};
   // In place, as where no backward follows.
-  ops::head_norm_forward<T>(context, {.x = x.view(),
-                                      .gain = scale,
-                                      .eps = in.eps,
-                                      .table = table,
-                                      .positions = positions,
-                                      .y = x.view()});
+  ops::run(context, ops::HeadNormForward<T>{.x = x.view(),
+                                            .gain = scale,
+                                            .eps = in.eps,
+                                            .table = table,
+                                            .positions = positions,
+                                            .y = x.view()});
   context.fence("test");
   EXPECT_EQ(x.download(), result.y);
   for (double& value : result.dgain) value -= 1;
@@ -159,7 +159,9 @@ std::vector<double> rotated(const std::vector<std::size_t>& shape, const std::ve
   Tensor<double> tensor(n(0), n(1), n(2), n(3));
   tensor.host = x;
   tensor.upload();
-  ops::rotary<double>({}, tensor.view(), table, positions, direction);
+  ops::run(ops::Context(),
+           ops::Rotary<double>{
+               .x = tensor.view(), .table = table, .positions = positions, .direction = direction});
   Kokkos::fence();
   return tensor.download();
 }
@@ -168,7 +170,7 @@ TEST(HeadNorm, IsTurnedAsByRotary) {
   Inputs plain = random_inputs(2, 9, 3, 16);
   const Kokkos::View<double**, Kokkos::LayoutRight, DeviceMemory> memory("table", 12, 16);
   const Matrix<double> table = memory;
-  ops::rotary_table<double>({}, 10000, table);
+  ops::run(ops::Context(), ops::RotaryTable<double>{.base = 10000, .table = table});
   const ops::Positions positions{3, {}};
   Inputs turned = plain;
   const HeadNorm result = operation<double>(turned, table, positions);

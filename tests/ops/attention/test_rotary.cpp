@@ -26,8 +26,11 @@ class Rotary : public testing::Test {
     tensor.host = x;
     tensor.upload();
     rounded_input = tensor.host;
-    ops::rotary_table<A>(context, base, table.view());
-    ops::rotary<T>(context, tensor.view(), table.view(), {first}, direction);
+    ops::run(context, ops::RotaryTable<A>{.base = base, .table = table.view()});
+    ops::run(context, ops::Rotary<T>{.x = tensor.view(),
+                                     .table = table.view(),
+                                     .positions = {first},
+                                     .direction = direction});
     context.fence("test");
     EXPECT_TRUE(tensor.surroundings_untouched());
     return tensor.download();
@@ -102,12 +105,15 @@ TYPED_TEST(Rotary, RowsMayNameTheirPositions) {
   std::copy(named.begin(), named.end(), mirror.data());
   Kokkos::deep_copy(positions, mirror);
   Statistics<Accumulate<T>> table(50, 10);
-  ops::rotary_table<Accumulate<T>>(this->context, 10000, table.view());
+  ops::run(this->context, ops::RotaryTable<Accumulate<T>>{.base = 10000, .table = table.view()});
   for (const Direction direction : {Direction::forward, Direction::backward}) {
     Tensor<T> tensor(2, 9, 3, 10, 4, 6);
     tensor.host = x;
     tensor.upload();
-    ops::rotary<T>(this->context, tensor.view(), table.view(), {0, positions}, direction);
+    ops::run(this->context, ops::Rotary<T>{.x = tensor.view(),
+                                           .table = table.view(),
+                                           .positions = {0, positions},
+                                           .direction = direction});
     this->context.fence("test");
     EXPECT_TRUE(tensor.surroundings_untouched());
     const std::vector<double> turned = tensor.download();
@@ -125,7 +131,7 @@ TEST(RotaryTable, IsExactFarOut) {
   const int context_length = 100000, size = 8;
   Statistics<float> table(context_length, size);
   ops::Context context;
-  ops::rotary_table<float>(context, 1e6, table.view());
+  ops::run(context, ops::RotaryTable<float>{.base = 1e6, .table = table.view()});
   context.fence("test");
   const auto values = table.download();
   for (int position : {0, 1, 4095, 99999})
@@ -142,7 +148,10 @@ TEST(RotaryTable, TooShortIsAnError) {
   Tensor<float> x(1, 5, 1, 4);
   Statistics<float> table(8, 4);
   ops::Context context;
-  EXPECT_THROW(ops::rotary<float>(context, x.view(), table.view(), {4}, Direction::forward),
+  EXPECT_THROW(ops::run(context, ops::Rotary<float>{.x = x.view(),
+                                                    .table = table.view(),
+                                                    .positions = {4},
+                                                    .direction = Direction::forward}),
                InternalError);
 }
 

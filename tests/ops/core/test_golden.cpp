@@ -1,4 +1,6 @@
 // The operations compared with PyTorch's (tests/golden/make_ops.py), in double and in float.
+#include "checks/cases/activation.hpp"
+#include "checks/cases/norm.hpp"
 #include "golden/golden.hpp"
 #include "ops/check.hpp"
 
@@ -35,57 +37,32 @@ using Precisions = testing::Types<double, float>;
 TYPED_TEST_SUITE(OpsGolden, Precisions, );
 
 TYPED_TEST(OpsGolden, Norms) {
-  using T = TypeParam;
-  const auto& context = portable_context();
   for (const std::string kind : {"rmsnorm", "layernorm"}) {
-    const bool centered = kind == "layernorm";
-    const auto norm = centered ? ops::Norm::layernorm : ops::Norm::rmsnorm;
-    const auto x = this->matrix(kind + "/x"), dy = this->matrix(kind + "/dy");
-    const auto y = this->like(kind + "/x"), dx = this->like(kind + "/x");
-    const auto gain = this->vector(kind + "/gain");
-    const std::size_t rows = x.matrix().extent(0), width = x.matrix().extent(1);
-    const Array<T> bias(centered ? this->numbers(kind + "/bias") : Numbers());
-    const Array<T> mean(1, centered ? rows : 0), rstd(1, rows),
-        partial(1, ops::norm_partials(width)), dgain(Numbers(width, 0)),
-        dbias(Numbers(centered ? width : 0, 0));
-    const double eps = this->file.number(kind + "/eps");
-    ops::norm_forward<T>(context, {.kind = norm,
-                                   .x = x.matrix(),
-                                   .gain = gain.vector(),
-                                   .bias = bias.vector(),
-                                   .eps = eps,
-                                   .y = y.matrix(),
-                                   .mean = mean.vector(),
-                                   .rstd = rstd.vector()});
-    ops::norm_backward<T>(context, {.kind = norm,
-                                    .dy = dy.matrix(),
-                                    .x = x.matrix(),
-                                    .gain = gain.vector(),
-                                    .mean = mean.vector(),
-                                    .rstd = rstd.vector(),
-                                    .dx = dx.matrix(),
-                                    .dgain = dgain.vector(),
-                                    .dbias = dbias.vector(),
-                                    .partial = partial.vector()});
-    this->expect_near(y.get(), kind + "/y");
-    this->expect_near(dx.get(), kind + "/dx");
-    this->expect_near(dgain.get(), kind + "/dgain");
-    if (centered) this->expect_near(dbias.get(), kind + "/dbias");
+    const auto shape = this->file.shape(kind + "/x");
+    const checks::NormCase norm{
+        .norm = kind == "layernorm" ? ops::Norm::layernorm : ops::Norm::rmsnorm,
+        .N = shape.at(0),
+        .D = shape.at(1),
+        .eps = this->file.number(kind + "/eps")};
+    Named in{{"dgain0", Numbers(norm.D)}, {"dbias0", Numbers(norm.D)}};
+    for (const char* name : {"x", "dy", "gain"}) in[name] = this->numbers(kind + "/" + name);
+    if (norm.centered()) in["bias"] = this->numbers(kind + "/bias");
+    const Named results = results_of<TypeParam>(norm, in);
+    for (const std::string name : {"y", "dx", "dgain", "dbias"})
+      if (name != "dbias" || norm.centered())
+        this->expect_near(results.at(name), kind + "/" + name);
   }
 }
 
 TYPED_TEST(OpsGolden, Activations) {
-  using T = TypeParam;
-  const std::map<std::string, ops::Activation> kinds{{"gelu", ops::Activation::gelu},
-                                                     {"relu2", ops::Activation::relu2},
-                                                     {"swiglu", ops::Activation::swiglu}};
-  for (const auto& [name, kind] : kinds) {
-    const auto x = this->matrix(name + "/x"), dy = this->matrix(name + "/dy");
-    const auto y = this->like(name + "/y"), dx = this->like(name + "/dx");
-    ops::activation_forward<T>(portable_context(), kind, x.matrix(), y.matrix());
-    ops::activation_backward<T>(portable_context(), kind, x.matrix(), dy.matrix(), dx.matrix());
-    this->expect_near(y.get(), name + "/y");
-    this->expect_near(dx.get(), name + "/dx");
+  for (const ActivationKind& one : activation_kinds) {
+    const std::string name = one.name;
+    const auto shape = this->file.shape(name + "/y");
+    const Named in{{"x", this->numbers(name + "/x")}, {"dy", this->numbers(name + "/dy")}};
+    const Named results =
+        results_of<TypeParam>(checks::ActivationCase{one.kind, shape.at(0), shape.at(1)}, in);
+    this->expect_near(results.at("y"), name + "/y");
+    this->expect_near(results.at("dx"), name + "/dx");
   }
 }
 
@@ -99,16 +76,16 @@ TYPED_TEST(OpsGolden, CrossEntropy) {
     const std::size_t rows = x.matrix().extent(0), vocabulary = w.matrix().extent(0);
     const Array<T> logits(5, vocabulary), losses(1, rows);
     const Array<T> dw(vocabulary, x.matrix().extent(1), Numbers(w.vector().size(), 0));
-    ops::head_loss_backward<T>(portable_context(),
-                               {.options = {this->file.number(name + "/z_loss"), 0},
-                                .x = x.matrix(),
-                                .w = w.matrix(),
-                                .targets = targets.vector(),
-                                .weights = weights.vector(),
-                                .logits = logits.matrix(),
-                                .losses = losses.vector(),
-                                .dx = dx.matrix(),
-                                .dw = dw.matrix()});
+    ops::run(portable_context(),
+             ops::HeadLossBackward<T>{.options = {this->file.number(name + "/z_loss"), 0},
+                                      .x = x.matrix(),
+                                      .w = w.matrix(),
+                                      .targets = targets.vector(),
+                                      .weights = weights.vector(),
+                                      .logits = logits.matrix(),
+                                      .losses = losses.vector(),
+                                      .dx = dx.matrix(),
+                                      .dw = dw.matrix()});
     this->expect_near(losses.get(), name + "/losses");
     this->expect_near(dx.get(), name + "/dx");
     this->expect_near(dw.get(), name + "/dw");
@@ -129,12 +106,12 @@ TYPED_TEST(OpsGolden, AdamW) {
     const Array<T> gradient(Numbers(&gradients[s * n], &gradients[s * n] + n));
     const ops::AdamW options{number("lr"),  number("beta1"),        number("beta2"),
                              number("eps"), number("weight_decay"), std::int64_t(s) + 1};
-    ops::adamw_update<T>(portable_context(), {.rule = options,
-                                              .master = master.vector(),
-                                              .gradient = gradient.vector(),
-                                              .gradient_scale = scale.vector(),
-                                              .m = m.vector(),
-                                              .v = v.vector()});
+    ops::run(portable_context(), ops::AdamWUpdate<T>{.rule = options,
+                                                     .master = master.vector(),
+                                                     .gradient = gradient.vector(),
+                                                     .gradient_scale = scale.vector(),
+                                                     .m = m.vector(),
+                                                     .v = v.vector()});
     const Numbers expected(&parameters[s * n], &parameters[s * n] + n);
     EXPECT_LE(relative_error(master.get(), expected), 4 * std::numeric_limits<T>::epsilon());
   }

@@ -40,8 +40,8 @@ struct Fixture {
   }
   /// x = x^4, if positive.
   void change() {
-    activation_forward<Storage>(context, Activation::relu2, x, y);
-    activation_forward<Storage>(context, Activation::relu2, y, x);
+    run(context, ActivationForward<Storage>{.kind = Activation::relu2, .x = x, .y = y});
+    run(context, ActivationForward<Storage>{.kind = Activation::relu2, .x = y, .y = x});
   }
 };
 

@@ -71,18 +71,28 @@ struct Caches {
     plain = {pages(keys), pages(values), P};
     coded = {{}, {}, P, codes(), codes()};
     for (const auto& cache : {plain, coded})
-      ops::paged_store<T>(run.context, on_device, qkv.matrix(), H, {{}, {}, 0, {}}, cache);
+      ops::run(run.context, ops::PagedStore<T>{.rows = on_device,
+                                               .qkv = qkv.matrix(),
+                                               .heads = H,
+                                               .stage = {{}, {}, 0, {}},
+                                               .cache = cache});
   }
   Numbers numbers(const ops::CodedPages& pages) const {
     const Array<T> to(host.pages * K * P, E);
-    ops::paged_numbers<T>(run.context, pages, to.matrix());
+    ops::run(run.context, ops::PagedNumbers<T>{.pages = pages, .to = to.matrix()});
     run.context.fence("test");
     return to.get();
   }
   void attend(const ops::PagedCache<T>& cache, Matrix<T> out, const ops::Fp8Rows& to) {
     const auto partial =
         run.template workspace<Accumulate<T>>(ops::paged_partials(host.splits.size(), H, E));
-    ops::paged_attention<T>(run.context, on_device, 0.3, qkv.matrix(), cache, partial, out, to);
+    ops::run(run.context, ops::PagedAttention<T>{.rows = on_device,
+                                                 .scale = 0.3,
+                                                 .qkv = qkv.matrix(),
+                                                 .cache = cache,
+                                                 .partial = partial,
+                                                 .out = out,
+                                                 .coded = to});
     run.context.fence("test");
   }
   Numbers attend(const ops::PagedCache<T>& cache) {
@@ -181,7 +191,7 @@ void expect_rounded(const ops::Context& context, std::size_t E, const Pieces& pi
   const Array<T> found(N, H * E), expected(N, H * E);
   caches.attend(caches.coded, found.matrix(), at_once);
   caches.attend(caches.coded, expected.matrix(), {});
-  ops::fp8_round_rows<T>(caches.run.context, expected.matrix(), apart);
+  ops::run(caches.run.context, ops::Fp8RoundRows<T>{.x = expected.matrix(), .to = apart});
   context.fence("test");
   EXPECT_EQ(found.get(), expected.get());
   EXPECT_EQ(on_host(at_once.codes), on_host(apart.codes));

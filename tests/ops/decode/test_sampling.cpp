@@ -41,9 +41,13 @@ class Sampler {
     Kokkos::deep_copy(request_, mirror);
   }
   std::vector<int> draw(const Sampling& options, std::size_t vocabulary, int position = 0) const {
-    ops::sample<T>(ops::Context{}, options, Matrix<const T>(logits_.data(), rows_, columns_),
-                   vocabulary, Vector<const std::int32_t>(request_.data(), rows_), position,
-                   Vector<std::int32_t>(token_.data(), rows_));
+    ops::run(ops::Context{},
+             ops::Sample<T>{.options = options,
+                            .logits = Matrix<const T>(logits_.data(), rows_, columns_),
+                            .vocabulary = vocabulary,
+                            .request = Vector<const std::int32_t>(request_.data(), rows_),
+                            .position = position,
+                            .token = Vector<std::int32_t>(token_.data(), rows_)});
     Kokkos::fence();
     auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), token_);
     return {mirror.data(), mirror.data() + rows_};

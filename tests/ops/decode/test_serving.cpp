@@ -31,9 +31,12 @@ Numbers product(const ops::Context& context, const Array<T>& x, std::size_t inne
                 ops::Write write) {
   const std::size_t O = w.matrix().extent(0);
   const Array<T> y(rows, O, Numbers(rows * O, 0.25L));
-  ops::linear_forward<T>(
-      context, as_matrix<const T>(x.matrix().data() + first * inner, rows, inner), w.matrix(),
-      bias.vector(), y.matrix(), write == ops::Write::add ? y.matrix() : Matrix<T>());
+  ops::run(context, ops::LinearForward<T>{
+                        .x = as_matrix<const T>(x.matrix().data() + first * inner, rows, inner),
+                        .w = w.matrix(),
+                        .bias = bias.vector(),
+                        .y = y.matrix(),
+                        .added = write == ops::Write::add ? y.matrix() : Matrix<T>()});
   context.fence("test");
   return y.get();
 }
@@ -75,7 +78,7 @@ Numbers attend_in_chunks(const std::vector<int>& pieces, std::size_t P, std::siz
   const ops::PagedCache<T> cache{tensor(keys), tensor(values), P};
   const Array<Accumulate<T>> table(length, E);
   const ops::Context& context = test::portable_context();
-  ops::rotary_table<Accumulate<T>>(context, 10000, table.matrix());
+  ops::run(context, ops::RotaryTable<Accumulate<T>>{.base = 10000, .table = table.matrix()});
   Numbers result;
   int first = 0;
   for (const int rows : pieces) {
@@ -101,8 +104,17 @@ Numbers attend_in_chunks(const std::vector<int>& pieces, std::size_t P, std::siz
     const ops::PagedRows on_device = checks::device_rows(run, host);
     const Vector<Accumulate<T>> partial =
         run.template workspace<Accumulate<T>>(ops::paged_partials(host.splits.size(), H, E));
-    ops::paged_store<T>(context, on_device, qkv.matrix(), H, {{}, {}, 0, table.matrix()}, cache);
-    ops::paged_attention<T>(context, on_device, 0.3, qkv.matrix(), cache, partial, out.matrix());
+    ops::run(context, ops::PagedStore<T>{.rows = on_device,
+                                         .qkv = qkv.matrix(),
+                                         .heads = H,
+                                         .stage = {{}, {}, 0, table.matrix()},
+                                         .cache = cache});
+    ops::run(context, ops::PagedAttention<T>{.rows = on_device,
+                                             .scale = 0.3,
+                                             .qkv = qkv.matrix(),
+                                             .cache = cache,
+                                             .partial = partial,
+                                             .out = out.matrix()});
     context.fence("test");
     const Numbers found = out.get();
     result.insert(result.end(), found.begin() + static_cast<std::ptrdiff_t>(company * H * E),
@@ -119,17 +131,20 @@ Numbers attend_at_once() {
   const Array<T> qkv(length, width, normal_numbers(length * width, 5)), out(length, H * E);
   const Array<Accumulate<T>> table(length, E), lse(H, length);
   const ops::Context& context = test::portable_context();
-  ops::rotary_table<Accumulate<T>>(context, 10000, table.matrix());
+  ops::run(context, ops::RotaryTable<Accumulate<T>>{.base = 10000, .table = table.matrix()});
   const auto part = [&](std::size_t head, std::size_t heads) {
     return heads_of(qkv.matrix(), head * E, 1, length, heads, E);
   };
-  ops::rotary<T>(context, part(0, H + K), table.matrix(), {}, ops::Direction::forward);
-  ops::attention_forward<T>(context, {.scale = 0.3,
-                                      .q = part(0, H),
-                                      .k = part(H, K),
-                                      .v = part(H + K, K),
-                                      .out = heads_of(out.matrix(), 0, 1, length, H, E),
-                                      .lse = lse.matrix()});
+  ops::run(context, ops::Rotary<T>{.x = part(0, H + K),
+                                   .table = table.matrix(),
+                                   .positions = {},
+                                   .direction = ops::Direction::forward});
+  ops::run(context, ops::AttentionForward<T>{.scale = 0.3,
+                                             .q = part(0, H),
+                                             .k = part(H, K),
+                                             .v = part(H + K, K),
+                                             .out = heads_of(out.matrix(), 0, 1, length, H, E),
+                                             .lse = lse.matrix()});
   context.fence("test");
   return out.get();
 }
@@ -161,12 +176,20 @@ TEST(SampleRows, DrawsAsSampleDoesWithEachRowsOwnNumbers) {
   checks::Run<float> run(context, 1);
   const Vector<std::int32_t> drawn = run.workspace<std::int32_t>(B);
   const Vector<std::int32_t> once = run.workspace<std::int32_t>(B);
-  ops::sample_rows<float>(context, options, logits.matrix(), V - 3, run.integers(ids),
-                          run.integers(numbers), drawn);
+  ops::run(context, ops::SampleRows<float>{.options = options,
+                                           .logits = logits.matrix(),
+                                           .vocabulary = V - 3,
+                                           .ids = run.integers(ids),
+                                           .numbers = run.integers(numbers),
+                                           .token = drawn});
   std::size_t others = 0;
   for (int number = 0; number < 5; ++number) {
-    ops::sample<float>(context, options, logits.matrix(), V - 3, run.integers(requests), number,
-                       once);
+    ops::run(context, ops::Sample<float>{.options = options,
+                                         .logits = logits.matrix(),
+                                         .vocabulary = V - 3,
+                                         .request = run.integers(requests),
+                                         .position = number,
+                                         .token = once});
     context.fence("test");
     const auto all = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), drawn);
     const auto same = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), once);

@@ -37,27 +37,27 @@ struct ConnectCase {
     const Vector<const T> of_x = shortcut ? Vector<const T>(a.vector()) : none,
                           of_input = shortcut ? Vector<const T>(b.vector()) : none,
                           of_skip = skip ? Vector<const T>(c.vector()) : none;
-    ops::connect_forward<T>(context, {.x = x.matrix(),
-                                      .input = input.matrix(),
-                                      .skip = other.matrix(),
-                                      .a = of_x,
-                                      .b = of_input,
-                                      .c = of_skip,
-                                      .y = y.matrix()});
-    ops::connect_backward<T>(
-        context, {.x = x.matrix(),
-                  .input = input.matrix(),
-                  .skip = other.matrix(),
-                  .a = of_x,
-                  .b = of_input,
-                  .c = of_skip,
-                  .dy = dy.matrix(),
-                  .dinput = dinput.matrix(),
-                  .dskip = dskip.matrix(),
-                  .da = da.vector(),
-                  .db = db.vector(),
-                  .dc = dc.vector(),
-                  .partial = Vector<A>(partial.matrix().data(), ops::connect_partials())});
+    ops::run(context, ops::ConnectForward<T>{.x = x.matrix(),
+                                             .input = input.matrix(),
+                                             .skip = other.matrix(),
+                                             .a = of_x,
+                                             .b = of_input,
+                                             .c = of_skip,
+                                             .y = y.matrix()});
+    ops::run(context, ops::ConnectBackward<T>{
+                          .x = x.matrix(),
+                          .input = input.matrix(),
+                          .skip = other.matrix(),
+                          .a = of_x,
+                          .b = of_input,
+                          .c = of_skip,
+                          .dy = dy.matrix(),
+                          .dinput = dinput.matrix(),
+                          .dskip = dskip.matrix(),
+                          .da = da.vector(),
+                          .db = db.vector(),
+                          .dc = dc.vector(),
+                          .partial = Vector<A>(partial.matrix().data(), ops::connect_partials())});
     Named out{{"y", y.get()},   {"dx", dy.get()}, {"dinput", dinput.get()},
               {"da", da.get()}, {"db", db.get()}, {"dc", dc.get()}};
     if (skip) out["dskip"] = dskip.get();
@@ -143,19 +143,25 @@ struct ScaledRowsCase {
         fused(n, width(), in.at("fused")), dy(n, width(), in.at("dy")), drows(n, w);
     const Array<A> dscale(in.at("dscale0")), partial(1, ops::connect_partials()),
         dtable(v, w, Numbers(v * w, 0));
-    ops::add_scaled_rows<T>(context, tokens.vector(), table.matrix(), scale.vector(),
-                            fused.matrix(), before);
-    ops::scaled_rows_backward<T>(
-        context, {.tokens = tokens.vector(),
-                  .table = table.matrix(),
-                  .scale = scale.vector(),
-                  .dfused = dy.matrix(),
-                  .first = before,
-                  .drows = drows.matrix(),
-                  .dscale = dscale.vector(),
-                  .partial = Vector<A>(partial.matrix().data(), ops::connect_partials())});
-    ops::embedding_backward<T>(context, tokens.vector(), sorted.vector(), drows.matrix(), n,
-                               dtable.matrix(), {});
+    ops::run(context, ops::AddScaledRows<T>{.tokens = tokens.vector(),
+                                            .table = table.matrix(),
+                                            .scale = scale.vector(),
+                                            .fused = fused.matrix(),
+                                            .first = before});
+    ops::run(context, ops::ScaledRowsBackward<T>{
+                          .tokens = tokens.vector(),
+                          .table = table.matrix(),
+                          .scale = scale.vector(),
+                          .dfused = dy.matrix(),
+                          .first = before,
+                          .drows = drows.matrix(),
+                          .dscale = dscale.vector(),
+                          .partial = Vector<A>(partial.matrix().data(), ops::connect_partials())});
+    ops::run(context, ops::EmbeddingBackward<T>{.tokens = tokens.vector(),
+                                                .order = sorted.vector(),
+                                                .dx = drows.matrix(),
+                                                .tokens_per_sequence = n,
+                                                .dtable = dtable.matrix()});
     return {{"y", fused.get()},
             {"drows", drows.get()},
             {"dscale", dscale.get()},

@@ -6,7 +6,7 @@ namespace {
 template <class T>
 Numbers dropped(const ops::DropoutKey& key, std::size_t rows, std::size_t columns, Numbers values) {
   const Array<T> x(rows, columns, values);
-  ops::dropout<T>(portable_context(), key, x.matrix(), {}, x.matrix());
+  ops::run(portable_context(), ops::Dropout<T>{.key = key, .x = x.matrix(), .y = x.matrix()});
   return x.get();
 }
 
@@ -53,7 +53,9 @@ TEST(Dropout, IsAddedToTheStream) {
   const Numbers x = normal_numbers(rows * columns, 1), stream = normal_numbers(x.size(), 2);
   const Numbers alone = dropped<double>(key, rows, columns, x);
   const Array<double> in(rows, columns, x), out(rows, columns, stream);
-  ops::dropout<double>(portable_context(), key, in.matrix(), out.matrix(), out.matrix());
+  ops::run(
+      portable_context(),
+      ops::Dropout<double>{.key = key, .x = in.matrix(), .added = out.matrix(), .y = out.matrix()});
   const Numbers sum = out.get();
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(sum[i], stream[i] + alone[i], 1e-15);
 }

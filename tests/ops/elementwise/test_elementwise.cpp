@@ -11,7 +11,7 @@ struct AddCase {
   template <class T>
   Named run(const Named& in) const {
     const Array<T> x(in.at("x")), y(in.at("y0"));
-    ops::add<T>(portable_context(), x.matrix(), y.matrix());
+    ops::run(portable_context(), ops::Add<T>{.x = x.matrix(), .y = y.matrix()});
     return {{"y", y.get()}};
   }
   template <class A>
@@ -45,7 +45,8 @@ struct ThreeCase {
   Named run(const Named& in) const {
     const Array<T> a(own[0], columns, in.at("a")), b(own[1], columns, in.at("b")),
         c(own[2], columns, in.at("c")), to(rows, columns);
-    ops::sum<T>(portable_context(), a.matrix(), b.matrix(), c.matrix(), to.matrix());
+    ops::run(portable_context(),
+             ops::Sum<T>{.a = a.matrix(), .b = b.matrix(), .c = c.matrix(), .to = to.matrix()});
     return {{"to", to.get()}};
   }
   template <class A>
@@ -81,8 +82,12 @@ TEST(SumOfThree, MayOverwriteATermOfAllRows) {
         b(repeated, 5, normal_numbers(repeated * 5, 2)), to(6, 5),
         in_place(6, 5, normal_numbers(30, 3)), c(6, 5, normal_numbers(30, 3));
     const ops::Context context = portable_context();
-    ops::sum<float>(context, a.matrix(), b.matrix(), c.matrix(), to.matrix());
-    ops::sum<float>(context, a.matrix(), b.matrix(), in_place.matrix(), in_place.matrix());
+    ops::run(context,
+             ops::Sum<float>{.a = a.matrix(), .b = b.matrix(), .c = c.matrix(), .to = to.matrix()});
+    ops::run(
+        context,
+        ops::Sum<float>{
+            .a = a.matrix(), .b = b.matrix(), .c = in_place.matrix(), .to = in_place.matrix()});
     EXPECT_EQ(in_place.get(), to.get()) << repeated;
   }
 }
@@ -90,7 +95,9 @@ TEST(SumOfThree, MayOverwriteATermOfAllRows) {
 TEST(SumOfThree, WrongShapesAreRefused) {
   const Array<float> to(6, 4), none(0, 4), all(6, 4);
   const auto sum = [&](const Array<float>& term) {
-    ops::sum<float>(portable_context(), all.matrix(), none.matrix(), term.matrix(), to.matrix());
+    ops::run(portable_context(),
+             ops::Sum<float>{
+                 .a = all.matrix(), .b = none.matrix(), .c = term.matrix(), .to = to.matrix()});
   };
   EXPECT_NO_THROW(sum(Array<float>(1, 4)));
   EXPECT_ANY_THROW(sum(Array<float>(2, 4)));
@@ -104,7 +111,7 @@ void check_conversion() {
   const Numbers values = rounded<From>(normal_numbers(3001, 1, 100));
   const Array<From> from(values);
   const Array<To> to(1, values.size());
-  ops::convert<From, To>(portable_context(), from.vector(), to.vector());
+  ops::run(portable_context(), ops::Convert<From, To>{.from = from.vector(), .to = to.vector()});
   EXPECT_EQ(to.get(), rounded<To>(values)) << type_name<From>() << " to " << type_name<To>();
 }
 
@@ -127,7 +134,7 @@ TEST(Convert, RoundsToNearest) {
 template <class T>
 Numbers drawn(const ops::Normal& of, std::size_t count) {
   const Array<T> to(1, count);
-  ops::draw_normal<T>(portable_context(), of, to.vector());
+  ops::run(portable_context(), ops::DrawNormal<T>{.of = of, .to = to.vector()});
   return to.get();
 }
 
@@ -172,9 +179,12 @@ struct SumCase {
     const auto& context = portable_context();
     const Array<A> values(in.at("values")), weights(in.at("weights")), plain(1, 1), weighted(1, 1),
         squares(1, 1);
-    ops::weighted_sum<A>(context, values.vector(), {}, plain.vector());
-    ops::weighted_sum<A>(context, values.vector(), weights.vector(), weighted.vector());
-    ops::sum_of_squares<A>(context, values.vector(), squares.vector());
+    ops::run(context, ops::WeightedSum<A>{
+                          .values = values.vector(), .weights = {}, .result = plain.vector()});
+    ops::run(context, ops::WeightedSum<A>{.values = values.vector(),
+                                          .weights = weights.vector(),
+                                          .result = weighted.vector()});
+    ops::run(context, ops::SumOfSquares<A>{.values = values.vector(), .result = squares.vector()});
     return {{"plain", plain.get()}, {"weighted", weighted.get()}, {"squares", squares.get()}};
   }
   template <class A>
@@ -215,7 +225,8 @@ TEST(Sums, PrecisionAndRepetition) {
   const std::size_t n = 10'000'000;
   const Array<float> values(1, n), result(1, 1);
   Kokkos::deep_copy(values.vector(), 3.0f);
-  ops::sum_of_squares<float>(portable_context(), values.vector(), result.vector());
+  ops::run(portable_context(),
+           ops::SumOfSquares<float>{.values = values.vector(), .result = result.vector()});
   EXPECT_EQ(result.get()[0], 9e7);
 }
 
@@ -223,7 +234,8 @@ TEST(Sums, NotANumberShows) {
   Numbers values(5000, 1.0);
   values[4321] = std::nan("");
   const Array<float> v(values), result(1, 1);
-  ops::sum_of_squares<float>(portable_context(), v.vector(), result.vector());
+  ops::run(portable_context(),
+           ops::SumOfSquares<float>{.values = v.vector(), .result = result.vector()});
   EXPECT_TRUE(std::isnan(result.get()[0]));
 }
 
@@ -247,13 +259,13 @@ struct ImprovementCase {
   Named run(const Named& in) const {
     const Array<A> losses(in.at("losses")), weights(1, sequences * tokens);
     const Array<std::int32_t> targets(in.at("targets"));
-    ops::improvement_weights<A>(portable_context(), {.unit = unit,
-                                                     .base = base,
-                                                     .reward = reward,
-                                                     .losses = losses.vector(),
-                                                     .targets = targets.vector(),
-                                                     .tokens = tokens,
-                                                     .weights = weights.vector()});
+    ops::run(portable_context(), ops::ImprovementWeights<A>{.unit = unit,
+                                                            .base = base,
+                                                            .reward = reward,
+                                                            .losses = losses.vector(),
+                                                            .targets = targets.vector(),
+                                                            .tokens = tokens,
+                                                            .weights = weights.vector()});
     return {{"weights", weights.get()}};
   }
   template <class A>
@@ -292,13 +304,13 @@ TEST(ImprovementWeights, WrongSizesAreRefused) {
   const Array<double> losses(1, 6), weights(1, 6), five(1, 5);
   const Array<std::int32_t> targets(Numbers(6, 0.0));
   const auto weigh = [&](const Array<double>& from, std::size_t tokens, const Array<double>& to) {
-    ops::improvement_weights<double>(portable_context(), {.unit = 1,
-                                                          .base = 1,
-                                                          .reward = 1,
-                                                          .losses = from.vector(),
-                                                          .targets = targets.vector(),
-                                                          .tokens = tokens,
-                                                          .weights = to.vector()});
+    ops::run(portable_context(), ops::ImprovementWeights<double>{.unit = 1,
+                                                                 .base = 1,
+                                                                 .reward = 1,
+                                                                 .losses = from.vector(),
+                                                                 .targets = targets.vector(),
+                                                                 .tokens = tokens,
+                                                                 .weights = to.vector()});
   };
   EXPECT_NO_THROW(weigh(losses, 3, weights));
   EXPECT_ANY_THROW(weigh(losses, 4, weights));
@@ -331,7 +343,9 @@ struct MoveAverageCase {
   template <class T>
   Named run(const Named& in) const {
     const Array<T> values(in.at("values")), average(in.at("average0"));
-    ops::move_average<T>(portable_context(), decay, values.vector(), average.vector());
+    ops::run(portable_context(),
+             ops::MoveAverage<T>{
+                 .decay = decay, .values = values.vector(), .average = average.vector()});
     EXPECT_EQ(values.get(), in.at("values"));
     return {{"average", average.get()}};
   }
@@ -366,7 +380,7 @@ void check_exchange() {
     const Numbers first = rounded<A>(normal_numbers(n, 1)),
                   second = rounded<A>(normal_numbers(n, 2));
     const Array<A> a(first), b(second);
-    ops::exchange<A>(portable_context(), a.vector(), b.vector());
+    ops::run(portable_context(), ops::Exchange<A>{.a = a.vector(), .b = b.vector()});
     EXPECT_EQ(a.get(), second);
     EXPECT_EQ(b.get(), first);
   }

@@ -92,7 +92,8 @@ struct Rounded {
   }
   template <class T>
   void round(const Matrix<T>& values, ops::Scaling scaling = ops::Scaling::current) {
-    ops::fp8_round<T>(portable_context(), values, matrix, scaling);
+    ops::run(portable_context(),
+             ops::Fp8Round<T>{.values = values, .to = matrix, .scaling = scaling});
   }
   Vector<std::uint32_t> count_saturated() {
     matrix.scale.saturated = arena.vector<std::uint32_t>("saturated", Term::workspace, 1);
@@ -101,7 +102,8 @@ struct Rounded {
   /// The numbers of one of the layouts.
   Numbers get(bool transposed = false) const {
     const Array<float> to(matrix.straight.extent(0), matrix.straight.extent(1));
-    ops::fp8_numbers<float>(portable_context(), matrix, transposed, to.matrix());
+    ops::run(portable_context(),
+             ops::Fp8Numbers<float>{.of = matrix, .transposed = transposed, .to = to.matrix()});
     return to.get();
   }
 };
@@ -134,15 +136,24 @@ struct Map {
 
   void forward(bool biased, ops::Write write = ops::Write::overwrite) {
     qx.round(x.matrix()), qw.round(w.matrix());
-    ops::fp8_linear_forward<T>(portable_context(), work, qx.matrix, qw.matrix,
-                               biased ? bias.vector() : Vector<T>(), y.matrix(),
-                               write == ops::Write::add ? y.matrix() : Matrix<T>());
+    ops::run(portable_context(), ops::Fp8LinearForward<T>{
+                                     .workspace = work.values(),
+                                     .x = qx.matrix,
+                                     .w = qw.matrix,
+                                     .bias = biased ? bias.vector() : Vector<T>(),
+                                     .y = y.matrix(),
+                                     .added = write == ops::Write::add ? y.matrix() : Matrix<T>()});
   }
   void backward(ops::Write write = ops::Write::add) {
     qx.round(x.matrix()), qw.round(w.matrix()), qdy.round(dy.matrix());
-    ops::fp8_linear_backward_weight<T>(portable_context(), work, qdy.matrix, qx.matrix, dw.matrix(),
-                                       write);
-    ops::fp8_linear_backward_input<T>(portable_context(), work, qdy.matrix, qw.matrix, dx.matrix());
+    ops::run(portable_context(), ops::Fp8LinearBackwardWeight<T>{.workspace = work.values(),
+                                                                 .dy = qdy.matrix,
+                                                                 .x = qx.matrix,
+                                                                 .dw = dw.matrix(),
+                                                                 .write = write});
+    ops::run(portable_context(),
+             ops::Fp8LinearBackwardInput<T>{
+                 .workspace = work.values(), .dy = qdy.matrix, .w = qw.matrix, .dx = dx.matrix()});
   }
 };
 
@@ -196,15 +207,15 @@ void expect_golden_head() {
   const Array<std::int32_t> targets(read("targets"));
   const Array<Accumulate<T>> weights(Numbers(N, 1.0L / static_cast<long double>(N))), losses(1, N),
       dw(V, D, Numbers(V * D));
-  ops::head_loss_backward<T>(portable_context(), {.x = x.matrix(),
-                                                  .w = w.matrix(),
-                                                  .targets = targets.vector(),
-                                                  .weights = weights.vector(),
-                                                  .logits = logits.matrix(),
-                                                  .losses = losses.vector(),
-                                                  .dx = dx.matrix(),
-                                                  .dw = dw.matrix(),
-                                                  .fp8 = {arena, work, C}});
+  ops::run(portable_context(), ops::HeadLossBackward<T>{.x = x.matrix(),
+                                                        .w = w.matrix(),
+                                                        .targets = targets.vector(),
+                                                        .weights = weights.vector(),
+                                                        .logits = logits.matrix(),
+                                                        .losses = losses.vector(),
+                                                        .dx = dx.matrix(),
+                                                        .dw = dw.matrix(),
+                                                        .fp8 = {arena, work, C}});
   // One of two neighboring numbers of 2 bits, as logits are rounded, in a few places.
   const double bar = is_half<T> ? 0.05 : std::is_same_v<T, float> ? 0.01 : 1e-12;
   EXPECT_LE(relative_error(losses.get(), read("losses")), is_half<T> ? 0.01 : 1e-6);
@@ -290,8 +301,11 @@ TEST(Fp8Linear, WrongShapesAndTooLittleSpaceAreRefused) {
   map.work = ops::Fp8Workspace<float>(Vector<float>(map.work.values().data(), 600));
   EXPECT_ANY_THROW(map.forward(true));
   Rounded narrow(ops::Fp8Format::e4m3, 32, 32);
-  EXPECT_ANY_THROW(ops::fp8_linear_forward<float>(portable_context(), map.work, narrow.matrix,
-                                                  map.qw.matrix, {}, map.y.matrix()));
+  EXPECT_ANY_THROW(
+      ops::run(portable_context(), ops::Fp8LinearForward<float>{.workspace = map.work.values(),
+                                                                .x = narrow.matrix,
+                                                                .w = map.qw.matrix,
+                                                                .y = map.y.matrix()}));
   Rounded odd(ops::Fp8Format::e4m3, 32, 24);
   EXPECT_ANY_THROW(odd.round(Array<float>(32, 24).matrix()));
 }

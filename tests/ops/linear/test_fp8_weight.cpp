@@ -29,7 +29,7 @@ struct Rounded {
     Kokkos::deep_copy(Vector<std::uint8_t>(to.codes.data(), to.codes.size()), std::uint8_t{255});
     round();
   }
-  void round() { ops::fp8_round_rows<T>(portable_context(), w.matrix(), to); }
+  void round() { ops::run(portable_context(), ops::Fp8RoundRows<T>{.x = w.matrix(), .to = to}); }
   std::vector<float> undo() const { return on_host(to.undo); }
   std::vector<std::uint8_t> codes() const {
     const std::size_t width = to.codes.extent(1);
@@ -142,8 +142,16 @@ TYPED_TEST(Fp8Weights, MultiplyAsTheirNumbers) {
     const Vector<const T> b = more ? bias.vector() : Vector<T>();
     const Matrix<const T> a = more ? added.matrix() : Matrix<T>();
     const auto& context = portable_context();
-    ops::linear_forward<T>(context, x.matrix(), weight.w.matrix(), b, wanted.matrix(), a);
-    ops::fp8_weight_forward<T>(context, x.matrix(), weight.w.matrix(), weight.to, b, y.matrix(), a);
+    ops::run(
+        context,
+        ops::LinearForward<T>{
+            .x = x.matrix(), .w = weight.w.matrix(), .bias = b, .y = wanted.matrix(), .added = a});
+    ops::run(context, ops::Fp8WeightForward<T>{.x = x.matrix(),
+                                               .w = weight.w.matrix(),
+                                               .rounded = weight.to,
+                                               .bias = b,
+                                               .y = y.matrix(),
+                                               .added = a});
     EXPECT_EQ(y.get(), wanted.get());
   }
 }
@@ -153,9 +161,13 @@ TYPED_TEST(Fp8Weights, MultiplyRoundedInputsAsTheirNumbers) {
   constexpr std::size_t N = 5, I = 40, O = 24;
   const Rounded<T> weight(O, I, normal_numbers(O * I, 1, 0.1)), x(N, I, normal_numbers(N * I, 2));
   const Array<T> y(N, O), wanted(N, O);
-  ops::linear_forward<T>(portable_context(), x.w.matrix(), weight.w.matrix(), {}, wanted.matrix());
-  ops::fp8_weight_forward<T>(portable_context(), x.w.matrix(), weight.w.matrix(), weight.to, {},
-                             y.matrix(), {}, x.to);
+  ops::run(portable_context(),
+           ops::LinearForward<T>{.x = x.w.matrix(), .w = weight.w.matrix(), .y = wanted.matrix()});
+  ops::run(portable_context(), ops::Fp8WeightForward<T>{.x = x.w.matrix(),
+                                                        .w = weight.w.matrix(),
+                                                        .rounded = weight.to,
+                                                        .y = y.matrix(),
+                                                        .coded = x.to});
   EXPECT_EQ(y.get(), wanted.get());
 }
 
@@ -170,10 +182,10 @@ TYPED_TEST(Fp8Weights, OfANormAreItsRoundedResult) {
                            .eps = 1e-6,
                            .y = y.matrix(),
                            .rstd = rstd.vector()};
-  ops::norm_forward<T>(portable_context(), call);
+  ops::run(portable_context(), call);
   const Rounded<T> wanted(N, D, y.get()), found(N, D, Numbers(N * D));
   call.coded = found.to;
-  ops::norm_forward<T>(portable_context(), call);
+  ops::run(portable_context(), call);
   EXPECT_EQ(y.get(), wanted.w.get());
   EXPECT_EQ(found.codes(), wanted.codes());
   EXPECT_EQ(found.undo(), wanted.undo());

@@ -1,49 +1,39 @@
 // y = x w^T + bias and its gradients; sums of columns.
+#include "checks/cases/linear.hpp"
 #include "ops/check.hpp"
 
 namespace tern::test {
 namespace {
 
-struct LinearCase {
-  std::size_t n, i, o;
-  bool bias;
-  ops::Write write;
+struct LinearTest : checks::LinearCase {
+  LinearTest(std::size_t rows, std::size_t inputs, std::size_t outputs, bool with_bias,
+             ops::Write mode)
+      : LinearCase{rows,      inputs, outputs,
+                   with_bias, mode,   mode == ops::Write::add ? Added::in_place : Added::nothing} {}
 
   Named inputs() const {
-    Named in{{"x", normal_numbers(n * i, 1)},
-             {"w", normal_numbers(o * i, 2, 0.3)},
-             {"bias", normal_numbers(bias ? o : 0, 3)},
-             {"dy", normal_numbers(n * o, 4)}};
-    in["y0"] = normal_numbers(n * o, 5);
-    in["dx0"] = normal_numbers(n * i, 6);
-    in["dw0"] = normal_numbers(o * i, 7);
-    in["dbias0"] = normal_numbers(bias ? o : 0, 8);
-    return in;
+    return {{"x", normal_numbers(N * I, 1)},   {"w", normal_numbers(O * I, 2, 0.3)},
+            {"bias", normal_numbers(O, 3)},    {"dy", normal_numbers(N * O, 4)},
+            {"y0", normal_numbers(N * O, 5)},  {"dx0", normal_numbers(N * I, 6)},
+            {"dw0", normal_numbers(O * I, 7)}, {"dbias0", normal_numbers(O, 8)}};
   }
 
   template <class T>
   Named run(const Named& in) const {
-    using A = Accumulate<T>;
-    const auto& context = portable_context();
-    const Array<T> x(n, i, in.at("x")), w(o, i, in.at("w")), b(in.at("bias")),
-        dy(n, o, in.at("dy"));
-    Array<T> y(n, o), dx(n, i);
-    if (write == ops::Write::add) y.set(in.at("y0")), dx.set(in.at("dx0"));
-    const Array<A> dw(o, i, in.at("dw0")), dbias(in.at("dbias0"));
-    ops::linear_forward<T>(context, x.matrix(), w.matrix(), b.vector(), y.matrix(),
-                           write == ops::Write::add ? y.matrix() : Matrix<T>());
-    ops::linear_backward_input<T>(context, dy.matrix(), w.matrix(), dx.matrix(), write);
-    ops::linear_backward_weight<T>(context, dy.matrix(), x.matrix(), dw.matrix(), dbias.vector(),
-                                   write);
-    return {{"y", y.get()}, {"dx", dx.get()}, {"dw", dw.get()}, {"dbias", dbias.get()}};
+    NamedMemory<T> m(in);
+    ops::run(portable_context(), forward<T>(m));
+    ops::run(portable_context(), backward_input<T>(m));
+    ops::run(portable_context(), backward_weight<T>(m));
+    return m.results();
   }
 
   template <class A>
   Named reference(const Named& in) const {
+    const std::size_t n = N, i = I, o = O;
     const auto &x = in.at("x"), &w = in.at("w"), &dy = in.at("dy");
     const A keep = write == ops::Write::add ? 1 : 0;
-    Named out{
-        {"y", in.at("y0")}, {"dx", in.at("dx0")}, {"dw", in.at("dw0")}, {"dbias", in.at("dbias0")}};
+    Named out{{"y", in.at("y0")}, {"dx", in.at("dx0")}, {"dw", in.at("dw0")}};
+    if (bias) out["dbias"] = in.at("dbias0");
     for (std::size_t r = 0; r < n; ++r)
       for (std::size_t c = 0; c < o; ++c) {
         A sum = keep * A(out["y"][r * o + c]) + (bias ? A(in.at("bias")[c]) : A(0));
@@ -62,7 +52,7 @@ struct LinearCase {
         for (std::size_t k = 0; k < n; ++k) sum += A(dy[k * o + r]) * A(x[k * i + c]);
         out["dw"][r * i + c] = keep * A(out["dw"][r * i + c]) + sum;
       }
-    for (std::size_t c = 0; c < out["dbias"].size(); ++c) {
+    for (std::size_t c = 0; bias && c < o; ++c) {
       A sum = 0;
       for (std::size_t k = 0; k < n; ++k) sum += A(dy[k * o + c]);
       out["dbias"][c] = A(out["dbias"][c]) + sum;
@@ -71,7 +61,7 @@ struct LinearCase {
   }
 };
 
-const LinearCase cases[] = {
+const LinearTest cases[] = {
     {67, 35, 43, true, ops::Write::overwrite}, {67, 35, 43, false, ops::Write::add},
     {1, 5, 3, true, ops::Write::add},          {130, 129, 70, true, ops::Write::add},
     {5, 1, 1, false, ops::Write::overwrite},   {64, 64, 128, true, ops::Write::overwrite},
@@ -86,7 +76,7 @@ TEST(Linear, Tf32RoundsOperandsOnGpusOnly) {
     ops::Context context = portable_context();
     context.tf32 = tf32;
     const Array<float> y(N, O);
-    ops::linear_forward<float>(context, x.matrix(), w.matrix(), {}, y.matrix());
+    ops::run(context, ops::LinearForward<float>{.x = x.matrix(), .w = w.matrix(), .y = y.matrix()});
     return y.get();
   };
   const double difference = relative_error(product(true), product(false));
@@ -104,8 +94,11 @@ TEST(Linear, WhatIsAddedMayBeAnotherMatrix) {
   const Array<float> added(N, O, normal_numbers(N * O, 3)), bias(normal_numbers(O, 4));
   const Array<float> in_place(N, O, added.get()), apart(N, O, normal_numbers(N * O, 5));
   const auto multiply = [&](const Array<float>& y, const Array<float>& from) {
-    ops::linear_forward<float>(portable_context(), x.matrix(), w.matrix(), bias.vector(),
-                               y.matrix(), from.matrix());
+    ops::run(portable_context(), ops::LinearForward<float>{.x = x.matrix(),
+                                                           .w = w.matrix(),
+                                                           .bias = bias.vector(),
+                                                           .y = y.matrix(),
+                                                           .added = from.matrix()});
     return y.get();
   };
   EXPECT_EQ(multiply(apart, added), multiply(in_place, in_place));
@@ -114,8 +107,8 @@ TEST(Linear, WhatIsAddedMayBeAnotherMatrix) {
 
 TEST(Linear, PrecisionAndRepetition) {
   const std::set<std::string> stored{"y", "dx"}, exact{"dw0", "dbias0"};
-  for (const LinearCase& c : cases) {
-    SCOPED_TRACE(testing::Message() << c.n << " x " << c.i << " -> " << c.o);
+  for (const LinearTest& c : cases) {
+    SCOPED_TRACE(testing::Message() << c.N << " x " << c.I << " -> " << c.O);
     check_precision<double>(c, c.inputs(), stored, exact);
     check_precision<float>(c, c.inputs(), stored, exact);
     check_precision<bf16>(c, c.inputs(), stored, exact);
@@ -124,9 +117,9 @@ TEST(Linear, PrecisionAndRepetition) {
 }
 
 TEST(Linear, Gradients) {
-  for (LinearCase c : {LinearCase{7, 5, 3, true, ops::Write::overwrite},
-                       LinearCase{7, 5, 3, false, ops::Write::overwrite},
-                       LinearCase{7, 5, 3, true, ops::Write::add}}) {
+  for (const LinearTest& c : {LinearTest{7, 5, 3, true, ops::Write::overwrite},
+                              LinearTest{7, 5, 3, false, ops::Write::overwrite},
+                              LinearTest{7, 5, 3, true, ops::Write::add}}) {
     const Named in = c.inputs();
     std::vector<std::pair<std::string, std::string>> pairs{{"x", "dx"}, {"w", "dw"}};
     if (c.bias) pairs.push_back({"bias", "dbias"});
@@ -146,7 +139,7 @@ struct ColumnSumsCase {
   Named run(const Named& in) const {
     const Array<T> x(n, d, in.at("x"));
     const Array<Accumulate<T>> sums(in.at("sums0"));
-    ops::column_sums<T>(portable_context(), x.matrix(), sums.vector());
+    ops::run(portable_context(), ops::ColumnSums<T>{.x = x.matrix(), .sums = sums.vector()});
     return {{"sums", sums.get()}};
   }
   template <class A>
@@ -174,13 +167,15 @@ TEST(ColumnSums, PrecisionAndRepetition) {
 
 TEST(ColumnSums, WrongShapesAreRefused) {
   const Array<float> x(2, 3), sums(1, 2);
-  EXPECT_ANY_THROW(ops::column_sums<float>(portable_context(), x.matrix(), sums.vector()));
+  EXPECT_ANY_THROW(
+      ops::run(portable_context(), ops::ColumnSums<float>{.x = x.matrix(), .sums = sums.vector()}));
 }
 
 TEST(Linear, WrongShapesAreRefused) {
   const Array<float> x(2, 3), w(4, 5), y(2, 4);
   EXPECT_ANY_THROW(
-      ops::linear_forward<float>(portable_context(), x.matrix(), w.matrix(), {}, y.matrix()));
+      ops::run(portable_context(),
+               ops::LinearForward<float>{.x = x.matrix(), .w = w.matrix(), .y = y.matrix()}));
 }
 
 }  // namespace

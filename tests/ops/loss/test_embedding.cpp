@@ -43,10 +43,18 @@ struct EmbeddingCase {
         dx(n(), d, in.at("dx")), x(n(), d);
     const Array<A> dtable(v, d, in.at("dtable0")),
         dpositions(this->context(), d, in.at("dpositions0"));
-    ops::embedding_forward<T>(context, token.vector(), table.matrix(), positions.matrix(), tokens,
-                              first, x.matrix());
-    ops::embedding_backward<T>(context, token.vector(), sorted.vector(), dx.matrix(), tokens,
-                               dtable.matrix(), dpositions.matrix());
+    ops::run(context, ops::EmbeddingForward<T>{.tokens = token.vector(),
+                                               .table = table.matrix(),
+                                               .positions = positions.matrix(),
+                                               .tokens_per_sequence = tokens,
+                                               .first = first,
+                                               .x = x.matrix()});
+    ops::run(context, ops::EmbeddingBackward<T>{.tokens = token.vector(),
+                                                .order = sorted.vector(),
+                                                .dx = dx.matrix(),
+                                                .tokens_per_sequence = tokens,
+                                                .dtable = dtable.matrix(),
+                                                .dpositions = dpositions.matrix()});
     return {{"x", x.get()}, {"dtable", dtable.get()}, {"dpositions", dpositions.get()}};
   }
 
@@ -114,7 +122,8 @@ struct EmbeddingAddCase {
   Named run(const Named& in) const {
     const Array<std::int32_t> rows(in.at("rows"));
     const Array<T> table(r, d, in.at("table")), x(n, d, in.at("x0"));
-    ops::embedding_add<T>(portable_context(), rows.vector(), table.matrix(), x.matrix());
+    ops::run(portable_context(),
+             ops::EmbeddingAdd<T>{.rows = rows.vector(), .table = table.matrix(), .x = x.matrix()});
     return {{"x", x.get()}};
   }
   template <class A>

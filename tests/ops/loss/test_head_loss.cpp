@@ -32,21 +32,21 @@ struct HeadCase {
     const Array<T> x(n, d, in.at("x")), w(v, d, in.at("w")), logits(chunk, v), dx(n, d);
     const Array<std::int32_t> targets(in.at("targets"));
     const Array<A> weights(in.at("weights")), losses(1, n), alone(1, n), dw(v, d, in.at("dw0"));
-    ops::head_loss_forward<T>(context, {.options = options(),
-                                        .x = x.matrix(),
-                                        .w = w.matrix(),
-                                        .targets = targets.vector(),
-                                        .logits = logits.matrix(),
-                                        .losses = alone.vector()});
-    ops::head_loss_backward<T>(context, {.options = options(),
-                                         .x = x.matrix(),
-                                         .w = w.matrix(),
-                                         .targets = targets.vector(),
-                                         .weights = weights.vector(),
-                                         .logits = logits.matrix(),
-                                         .losses = losses.vector(),
-                                         .dx = dx.matrix(),
-                                         .dw = dw.matrix()});
+    ops::run(context, ops::HeadLossForward<T>{.options = options(),
+                                              .x = x.matrix(),
+                                              .w = w.matrix(),
+                                              .targets = targets.vector(),
+                                              .logits = logits.matrix(),
+                                              .losses = alone.vector()});
+    ops::run(context, ops::HeadLossBackward<T>{.options = options(),
+                                               .x = x.matrix(),
+                                               .w = w.matrix(),
+                                               .targets = targets.vector(),
+                                               .weights = weights.vector(),
+                                               .logits = logits.matrix(),
+                                               .losses = losses.vector(),
+                                               .dx = dx.matrix(),
+                                               .dw = dw.matrix()});
     EXPECT_TRUE(same(alone.get(), losses.get()));
     return {{"losses", losses.get()}, {"dx", dx.get()}, {"dw", dw.get()}};
   }
@@ -201,7 +201,7 @@ struct CapCase {
   template <class T>
   Named run(const Named& in) const {
     const Array<T> logits(rows, columns, in.at("logits0"));
-    ops::cap_logits<T>(portable_context(), cap, logits.matrix());
+    ops::run(portable_context(), ops::CapLogits<T>{.cap = cap, .logits = logits.matrix()});
     return {{"logits", logits.get()}};
   }
   template <class A>
@@ -233,19 +233,19 @@ TEST(HeadLoss, ReturnsTheArgmax) {
     const Array<double> x(c.n, c.d, in.at("x")), w(c.v, c.d, in.at("w")), logits(c.chunk, c.v),
         plain(1, c.n), losses(1, c.n);
     const Array<std::int32_t> targets(in.at("targets")), best(1, c.n);
-    ops::head_loss_forward<double>(context, {.options = c.options(),
-                                             .x = x.matrix(),
-                                             .w = w.matrix(),
-                                             .targets = targets.vector(),
-                                             .logits = logits.matrix(),
-                                             .losses = plain.vector()});
-    ops::head_loss_forward<double>(context, {.options = c.options(),
-                                             .x = x.matrix(),
-                                             .w = w.matrix(),
-                                             .targets = targets.vector(),
-                                             .logits = logits.matrix(),
-                                             .losses = losses.vector(),
-                                             .best = best.vector()});
+    ops::run(context, ops::HeadLossForward<double>{.options = c.options(),
+                                                   .x = x.matrix(),
+                                                   .w = w.matrix(),
+                                                   .targets = targets.vector(),
+                                                   .logits = logits.matrix(),
+                                                   .losses = plain.vector()});
+    ops::run(context, ops::HeadLossForward<double>{.options = c.options(),
+                                                   .x = x.matrix(),
+                                                   .w = w.matrix(),
+                                                   .targets = targets.vector(),
+                                                   .logits = logits.matrix(),
+                                                   .losses = losses.vector(),
+                                                   .best = best.vector()});
     EXPECT_EQ(plain.get(), losses.get());
     Numbers expected(c.n);
     for (std::size_t r = 0; r < c.n; ++r) {
@@ -266,7 +266,9 @@ void check_argmax() {
                           std::size_t vocabulary) {
     const Array<T> logits(rows, columns, values);
     const Array<std::int32_t> best(1, rows);
-    ops::argmax_rows<T>(portable_context(), logits.matrix(), vocabulary, best.vector());
+    ops::run(portable_context(),
+             ops::ArgmaxRows<T>{
+                 .logits = logits.matrix(), .vocabulary = vocabulary, .best = best.vector()});
     return best.get();
   };
   EXPECT_EQ(best_of(4, 4, {1, 3, 3, 9, -5, -4, -4, 9, 0, 0, 0, 0, 2, 1, 0, 9}, 3),
@@ -297,7 +299,8 @@ void check_scatter() {
     const Numbers values = rounded<T>(normal_numbers(rows.size() * d, 2));
     const Array<std::int32_t> where(rows);
     const Array<T> from(rows.size(), d, values), to(7, d);  // NaN before
-    ops::scatter_rows<T>(portable_context(), where.vector(), from.matrix(), to.matrix());
+    ops::run(portable_context(),
+             ops::ScatterRows<T>{.rows = where.vector(), .from = from.matrix(), .to = to.matrix()});
     Numbers expected(7 * d, 0);
     for (std::size_t i = 0; i < values.size(); ++i)
       expected[std::size_t(rows[i / d]) * d + i % d] = values[i];
@@ -312,7 +315,8 @@ void check_gather() {
     const Numbers values = rounded<T>(normal_numbers(7 * d, 2));
     const Array<std::int32_t> where(rows);
     const Array<T> from(7, d, values), to(most, d);  // NaN before
-    ops::gather_rows<T>(portable_context(), where.vector(), from.matrix(), to.matrix());
+    ops::run(portable_context(),
+             ops::GatherRows<T>{.rows = where.vector(), .from = from.matrix(), .to = to.matrix()});
     Numbers expected(most * d, 0);
     for (std::size_t i = 0; i < rows.size() * d; ++i)
       expected[i] = values[std::size_t(rows[i / d]) * d + i % d];

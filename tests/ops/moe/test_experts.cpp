@@ -36,14 +36,18 @@ struct RouteCase {
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < k; ++j) cotangent.push_back(in.at("cotangent")[i * (k + x) + j]);
     const Array<A> dw(n, k, cotangent);
-    ops::route<T>(context, renormalize, logits.matrix(), p.matrix(), w.matrix(), e.matrix());
-    ops::route_backward<T>(context, {.renormalize = renormalize,
-                                     .probabilities = p.matrix(),
-                                     .experts = constant(e.matrix()),
-                                     .weights = w.matrix(),
-                                     .dweights = dw.matrix(),
-                                     .balance = even.vector(),
-                                     .dlogits = dlogits.matrix()});
+    ops::run(context, ops::Route<T>{.renormalize = renormalize,
+                                    .logits = logits.matrix(),
+                                    .probabilities = p.matrix(),
+                                    .weights = w.matrix(),
+                                    .experts = e.matrix()});
+    ops::run(context, ops::RouteBackward<T>{.renormalize = renormalize,
+                                            .probabilities = p.matrix(),
+                                            .experts = constant(e.matrix()),
+                                            .weights = w.matrix(),
+                                            .dweights = dw.matrix(),
+                                            .balance = even.vector(),
+                                            .dlogits = dlogits.matrix()});
     Numbers both;
     const Numbers weights = w.get(), probabilities = p.get();
     for (std::size_t i = 0; i < n; ++i) {
@@ -120,7 +124,11 @@ TEST(Route, TiesAndWhatIsNotFinite) {
                                    nan, nan, nan, 1, nan, 2, -infinity, -infinity, 1,   -infinity});
   const Array<float> p(5, 4), w(5, 3);
   const Array<Index> e(5, 3, Numbers(15));
-  ops::route<float>(portable_context(), true, logits.matrix(), p.matrix(), w.matrix(), e.matrix());
+  ops::run(portable_context(), ops::Route<float>{.renormalize = true,
+                                                 .logits = logits.matrix(),
+                                                 .probabilities = p.matrix(),
+                                                 .weights = w.matrix(),
+                                                 .experts = e.matrix()});
   EXPECT_EQ(e.get(), (Numbers{1, 2, 0, 0, 1, 2, 0, 1, 2, 3, 1, 0, 2, 0, 1}));
   const Numbers weights = w.get();
   for (std::size_t i = 6; i < 12; ++i) EXPECT_TRUE(std::isnan(weights[i])) << i;
@@ -138,7 +146,7 @@ struct Sorted {
         pairs(1, n * k, Numbers(n * k, -7)),
         tokens(1, n * k, Numbers(n * k, -7)),
         rows(n, k, Numbers(n * k, -7)) {
-    ops::sort_pairs(portable_context(), routing());
+    ops::run(portable_context(), ops::SortPairs{.routing = routing()});
   }
   ops::Routing routing() const {
     return {experts.matrix(), offsets.vector(), pairs.vector(), tokens.vector(), rows.matrix()};
@@ -203,14 +211,24 @@ struct GroupedCase {
       return ops::Gathered<T>{of.matrix(), sorted.tokens.vector()};
     };
     const Vector<const Index> offsets = sorted.offsets.vector();
-    ops::grouped_forward<T>(context, offsets, gathered(tokens), weight, y.matrix());
-    ops::grouped_forward<T>(context, offsets, {h.matrix()}, weight, yh.matrix());
-    ops::grouped_backward_input<T>(context, offsets, {dy.matrix()}, weight, dx.matrix());
-    ops::grouped_backward_input<T>(context, offsets, gathered(dout), weight, dh.matrix());
-    ops::grouped_backward_weight<T>(context, offsets, {dy.matrix()}, gathered(tokens),
-                                    {dw.matrix().data(), x, o, i, stride()});
-    ops::grouped_backward_weight<T>(context, offsets, gathered(dout), {h.matrix()},
-                                    {dwh.matrix().data(), x, o, i, stride()});
+    ops::run(context, ops::GroupedForward<T>{
+                          .offsets = offsets, .x = gathered(tokens), .w = weight, .y = y.matrix()});
+    ops::run(context, ops::GroupedForward<T>{
+                          .offsets = offsets, .x = {h.matrix()}, .w = weight, .y = yh.matrix()});
+    ops::run(context, ops::GroupedBackwardInput<T>{
+                          .offsets = offsets, .dy = {dy.matrix()}, .w = weight, .dx = dx.matrix()});
+    ops::run(context,
+             ops::GroupedBackwardInput<T>{
+                 .offsets = offsets, .dy = gathered(dout), .w = weight, .dx = dh.matrix()});
+    ops::run(context, ops::GroupedBackwardWeight<T>{.offsets = offsets,
+                                                    .dy = {dy.matrix()},
+                                                    .x = gathered(tokens),
+                                                    .dw = {dw.matrix().data(), x, o, i, stride()}});
+    ops::run(context,
+             ops::GroupedBackwardWeight<T>{.offsets = offsets,
+                                           .dy = gathered(dout),
+                                           .x = {h.matrix()},
+                                           .dw = {dwh.matrix().data(), x, o, i, stride()}});
     return {{"y", y.get()},   {"yh", yh.get()}, {"dx", dx.get()},
             {"dh", dh.get()}, {"dw", dw.get()}, {"dwh", dwh.get()}};
   }
@@ -267,8 +285,11 @@ TEST(GroupedProducts, WrongShapesAreRefused) {
   const Sorted sorted(4, 1, 3, {0, 1, 2, 2});
   const Array<float> x(4, 5), w(3, 10), y(4, 2), narrow(4, 1);
   const auto run = [&](const Matrix<float>& to, std::size_t experts) {
-    ops::grouped_forward<float>(portable_context(), sorted.offsets.vector(), {x.matrix()},
-                                {w.matrix().data(), experts, 2, 5, 10}, to);
+    ops::run(portable_context(),
+             ops::GroupedForward<float>{.offsets = sorted.offsets.vector(),
+                                        .x = {x.matrix()},
+                                        .w = {w.matrix().data(), experts, 2, 5, 10},
+                                        .y = to});
   };
   EXPECT_NO_THROW(run(y.matrix(), 3));
   EXPECT_ANY_THROW(run(narrow.matrix(), 3));
@@ -295,11 +316,20 @@ struct SwigluCase {
     const Array<A> w(n, k, in.at("weights")), dw(n, k), again(n, k);
     const auto& context = portable_context();
     const Vector<const Index> pairs = sorted.pairs.vector();
-    ops::weighted_swiglu<T>(context, x.matrix(), w.matrix(), pairs, y.matrix());
-    ops::weighted_swiglu_backward<T>(context, x.matrix(), w.matrix(), pairs, dy.matrix(),
-                                     dx.matrix(), dw.matrix());
-    ops::weighted_swiglu_backward<T>(context, in_place.matrix(), w.matrix(), pairs, dy.matrix(),
-                                     in_place.matrix(), again.matrix());
+    ops::run(context, ops::WeightedSwiglu<T>{
+                          .x = x.matrix(), .weights = w.matrix(), .pairs = pairs, .y = y.matrix()});
+    ops::run(context, ops::WeightedSwigluBackward<T>{.x = x.matrix(),
+                                                     .weights = w.matrix(),
+                                                     .pairs = pairs,
+                                                     .dy = dy.matrix(),
+                                                     .dx = dx.matrix(),
+                                                     .dweights = dw.matrix()});
+    ops::run(context, ops::WeightedSwigluBackward<T>{.x = in_place.matrix(),
+                                                     .weights = w.matrix(),
+                                                     .pairs = pairs,
+                                                     .dy = dy.matrix(),
+                                                     .dx = in_place.matrix(),
+                                                     .dweights = again.matrix()});
     EXPECT_EQ(in_place.get(), dx.get());
     EXPECT_EQ(again.get(), dw.get());
     return {{"y", y.get()}, {"dx", dx.get()}, {"dw", dw.get()}};
@@ -349,8 +379,11 @@ TEST(Combine, AddsTheRowsOfEachToken) {
   const Sorted sorted(n, k, 5, drawn_experts(n * k, 5, 9));
   const Array<double> from(n * k, d, values), to(n, d), onto(n, d, base);
   const Matrix<const Index> of = sorted.rows.matrix();
-  ops::combine<double>(portable_context(), from.matrix(), of, {}, to.matrix());
-  ops::combine<double>(portable_context(), from.matrix(), of, onto.matrix(), onto.matrix());
+  ops::run(portable_context(),
+           ops::Combine<double>{.values = from.matrix(), .rows = of, .to = to.matrix()});
+  ops::run(portable_context(),
+           ops::Combine<double>{
+               .values = from.matrix(), .rows = of, .added = onto.matrix(), .to = onto.matrix()});
   const Numbers rows = sorted.rows.get(), sum = to.get(), total = onto.get();
   for (std::size_t t = 0; t < n; ++t)
     for (std::size_t c = 0; c < d; ++c) {
@@ -373,17 +406,21 @@ TEST(Balance, IsTheSwitchTransformersLoss) {
   const auto row = [](const Array<double>& of, std::size_t i) {
     return Vector<double>(of.matrix().data() + i * x, x);
   };
-  ops::tally_experts<double>(context, first.offsets.vector(), p.matrix(), row(counts, 0),
-                             row(sums, 0));
-  ops::tally_experts<double>(context, second.offsets.vector(), p.matrix(), row(counts, 1),
-                             row(sums, 1));
-  ops::balance_experts<double>(context, {.weight = 0.5,
-                                         .tokens = 2 * n,
-                                         .counts = counts.matrix(),
-                                         .sums = sums.matrix(),
-                                         .balance = balance.vector(),
-                                         .shares = shares.vector(),
-                                         .loss = loss.vector()});
+  ops::run(context, ops::TallyExperts<double>{.offsets = first.offsets.vector(),
+                                              .probabilities = p.matrix(),
+                                              .counts = row(counts, 0),
+                                              .sums = row(sums, 0)});
+  ops::run(context, ops::TallyExperts<double>{.offsets = second.offsets.vector(),
+                                              .probabilities = p.matrix(),
+                                              .counts = row(counts, 1),
+                                              .sums = row(sums, 1)});
+  ops::run(context, ops::ExpertBalance<double>{.weight = 0.5,
+                                               .tokens = 2 * n,
+                                               .counts = counts.matrix(),
+                                               .sums = sums.matrix(),
+                                               .balance = balance.vector(),
+                                               .shares = shares.vector(),
+                                               .loss = loss.vector()});
   EXPECT_EQ(counts.get(), (Numbers{2, 1, 0, 0, 0, 2, 0, 1}));
   EXPECT_EQ(sums.get(), (Numbers{0.875, 1, 0.625, 0.5, 0.875, 1, 0.625, 0.5}));
   // 4 (2/6 1.75/6 + 3/6 2/6 + 0 + 1/6 1/6)

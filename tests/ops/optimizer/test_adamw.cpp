@@ -27,13 +27,13 @@ struct AdamWCase {
     const Array<T> copy(1, n);
     for (int s = 1; s <= steps; ++s) {
       const Array<A> gradient(in.at("gradient" + std::to_string(s)));
-      ops::adamw_update<T>(portable_context(), {.rule = options(s),
-                                                .master = master.vector(),
-                                                .gradient = gradient.vector(),
-                                                .gradient_scale = scale.vector(),
-                                                .m = m.vector(),
-                                                .v = v.vector(),
-                                                .copy = copy.vector()});
+      ops::run(portable_context(), ops::AdamWUpdate<T>{.rule = options(s),
+                                                       .master = master.vector(),
+                                                       .gradient = gradient.vector(),
+                                                       .gradient_scale = scale.vector(),
+                                                       .m = m.vector(),
+                                                       .v = v.vector(),
+                                                       .copy = copy.vector()});
     }
     return {{"master", master.get()}, {"m", m.get()}, {"v", v.get()}, {"copy", copy.get()}};
   }
@@ -80,14 +80,14 @@ TEST(AdamW, CopyIsOptional) {
   for (const bool itself : {false, true}) {
     const Array<float> master(in.at("master0")), m(in.at("m0")), v(in.at("v0")),
         scale(in.at("scale")), gradient(in.at("gradient1"));
-    ops::adamw_update<float>(portable_context(),
-                             {.rule = c.options(1),
-                              .master = master.vector(),
-                              .gradient = gradient.vector(),
-                              .gradient_scale = scale.vector(),
-                              .m = m.vector(),
-                              .v = v.vector(),
-                              .copy = itself ? master.vector() : Vector<float>()});
+    ops::run(portable_context(),
+             ops::AdamWUpdate<float>{.rule = c.options(1),
+                                     .master = master.vector(),
+                                     .gradient = gradient.vector(),
+                                     .gradient_scale = scale.vector(),
+                                     .m = m.vector(),
+                                     .v = v.vector(),
+                                     .copy = itself ? master.vector() : Vector<float>()});
     EXPECT_EQ(master.get(), with.at("master"));
   }
 }
@@ -108,8 +108,11 @@ TEST(AdamW, ScaleOfZeroOrNaNSkips) {
 TEST(ClipScale, LimitsTheNorm) {
   const auto clip = [](double squares, double limit, double loss_scale = 1) {
     const Array<float> s(Numbers{squares}), scale(1, 1), norm(1, 1);
-    ops::clip_scale<float>(portable_context(), s.vector(), limit, loss_scale, scale.vector(),
-                           norm.vector());
+    ops::run(portable_context(), ops::ClipScale<float>{.squares = s.vector(),
+                                                       .limit = limit,
+                                                       .loss_scale = loss_scale,
+                                                       .scale = scale.vector(),
+                                                       .norm = norm.vector()});
     return std::pair(scale.get()[0], norm.get()[0]);
   };
   EXPECT_EQ(clip(16, 1), std::pair(0.25L, 4.0L));

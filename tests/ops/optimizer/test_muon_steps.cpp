@@ -18,8 +18,10 @@ struct NesterovCase {
   Named run(const Named& in) const {
     using A = Accumulate<T>;
     const Array<A> gradient(in.at("gradient")), buffer(in.at("buffer0")), scale(in.at("scale"));
-    ops::nesterov<A>(portable_context(), momentum, gradient.vector(), scale.vector(),
-                     buffer.vector());
+    ops::run(portable_context(), ops::Nesterov<A>{.momentum = momentum,
+                                                  .gradient = gradient.vector(),
+                                                  .gradient_scale = scale.vector(),
+                                                  .buffer = buffer.vector()});
     return {{"buffer", buffer.get()}, {"direction", gradient.get()}};
   }
   template <class A>
@@ -89,15 +91,22 @@ struct StepsCase {
         squares(1, count);
     const Array<S> x(in.at("x"));
     const Array<T> unit(1, in.at("x").size()), copy(in.at("copy0"));
-    ops::sums_of_squares<A>(context, span.vector(), at, rows * columns, squares.vector());
-    ops::normalize<T>(context, span.vector(), at, squares.vector(), 1e-7, three(unit, count, rows));
-    ops::descend<T, S>(context, {.keep = 0.75,
-                                 .step = 0.02,
-                                 .direction = three(x, count, rows),
-                                 .at = at,
-                                 .gradient_scale = scale.vector(),
-                                 .master = master.vector(),
-                                 .copy = copy.vector()});
+    ops::run(context, ops::SumsOfSquares<A>{.span = span.vector(),
+                                            .at = at,
+                                            .elements = rows * columns,
+                                            .squares = squares.vector()});
+    ops::run(context, ops::Normalize<T>{.span = span.vector(),
+                                        .at = at,
+                                        .squares = squares.vector(),
+                                        .eps = 1e-7,
+                                        .to = three(unit, count, rows)});
+    ops::run(context, ops::Descent<T, S>{.keep = 0.75,
+                                         .step = 0.02,
+                                         .direction = three(x, count, rows),
+                                         .at = at,
+                                         .gradient_scale = scale.vector(),
+                                         .master = master.vector(),
+                                         .copy = copy.vector()});
     return {{"squares", squares.get()},
             {"unit", unit.get()},
             {"master", master.get()},
@@ -154,12 +163,17 @@ TEST(MuonSteps, SquaresDoNotDependOnTheBatch) {
   for (const Places& many : {Places{1030, 7}, Places{3, 50000}}) {
     const Array<float> span(normal_numbers(many.span(), 1)), all(1, many.count);
     const auto at = many.on_device();
-    ops::sums_of_squares<float>(portable_context(), span.vector(), at, many.elements, all.vector());
+    ops::run(
+        portable_context(),
+        ops::SumsOfSquares<float>{
+            .span = span.vector(), .at = at, .elements = many.elements, .squares = all.vector()});
     for (const std::size_t i : {std::size_t{0}, std::size_t{1}, many.count - 1}) {
       const Array<float> one(1, 1);
-      ops::sums_of_squares<float>(portable_context(), span.vector(),
-                                  Vector<const std::size_t>(at.data() + i, 1), many.elements,
-                                  one.vector());
+      ops::run(portable_context(),
+               ops::SumsOfSquares<float>{.span = span.vector(),
+                                         .at = Vector<const std::size_t>(at.data() + i, 1),
+                                         .elements = many.elements,
+                                         .squares = one.vector()});
       EXPECT_EQ(one.get()[0], all.get()[i]) << i;
       EXPECT_GT(one.get()[0], 0);
     }
@@ -179,8 +193,11 @@ TEST(MuonSteps, DirectionOfAnotherType) {
 TEST(MuonSteps, NormsBelowEpsilonAreNotBlownUp) {
   const Array<float> span(Numbers{1e-9, 0, 0, 0}), squares(Numbers{1e-18}), to(2, 2);
   const Kokkos::View<std::size_t*, DeviceMemory> at("place", 1);
-  ops::normalize<float>(portable_context(), span.vector(), at, squares.vector(), 1e-7,
-                        three(to, 1, 2));
+  ops::run(portable_context(), ops::Normalize<float>{.span = span.vector(),
+                                                     .at = at,
+                                                     .squares = squares.vector(),
+                                                     .eps = 1e-7,
+                                                     .to = three(to, 1, 2)});
   EXPECT_NEAR(static_cast<double>(to.get()[0]), 1e-2, 1e-8);
   EXPECT_EQ(to.get()[1], 0);
 }
@@ -199,10 +216,14 @@ struct ProductCase {
   template <class T>
   Named run(const Named& in) const {
     const Array<T> a(in.at("a")), b(in.at("b")), c(in.at("c")), d(1, in.at("c").size());
-    ops::batched_product<T>(
-        portable_context(), alpha, {three(a, count, transpose_a ? inner : rows), transpose_a},
-        {three(b, count, transpose_b ? columns : inner), transpose_b}, beta,
-        beta != 0 ? three(c, count, rows) : Tensor3<T>{}, three(d, count, rows));
+    ops::run(
+        portable_context(),
+        ops::BatchedProduct<T>{.alpha = alpha,
+                               .a = {three(a, count, transpose_a ? inner : rows), transpose_a},
+                               .b = {three(b, count, transpose_b ? columns : inner), transpose_b},
+                               .beta = beta,
+                               .c = beta != 0 ? three(c, count, rows) : Tensor3<T>{},
+                               .d = three(d, count, rows)});
     return {{"d", d.get()}};
   }
   template <class A>
@@ -241,7 +262,8 @@ TEST(MuonSteps, ProductsOfOtherShapesAreRefused) {
   const Array<float> x(6, 4), y(6, 2);
   const auto tall = three(x, 2, 3), flat = three(y, 2, 3);
   const auto make = [&](ops::Factor<float> a, ops::Factor<float> b, Tensor3<const float> added) {
-    ops::batched_product<float>(portable_context(), 1, a, b, 1, added, flat);
+    ops::run(portable_context(), ops::BatchedProduct<float>{
+                                     .alpha = 1, .a = a, .b = b, .beta = 1, .c = added, .d = flat});
   };
   EXPECT_THROW(make({tall}, {tall}, flat), InternalError);
   EXPECT_THROW(make({tall}, {flat}, flat), InternalError);

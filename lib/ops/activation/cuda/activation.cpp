@@ -205,66 +205,64 @@ bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
 }  // namespace
 
 template <class T>
-bool native_activation_forward(const Context& context, Activation kind, Matrix<const T> x,
-                               Matrix<T> y, const Fp8Matrix& rounded) {
-  if (y.size() == 0) return true;
-  if (cannot_round<T>(rounded)) return false;
-  const std::size_t rows = y.extent(0), width = y.extent(1), packs = y.size() / pack_size;
+bool ActivationForward<T>::native(const Context& context, const ActivationForward& call) {
+  if (call.y.size() == 0) return true;
+  if (cannot_round<T>(call.rounded)) return false;
+  const std::size_t rows = call.y.extent(0), width = call.y.extent(1),
+                    packs = call.y.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
-  if (!all_aligned(x.data(), y.data()) || width % pack_size != 0 || !row_grid(rows, width, grid))
+  if (!all_aligned(call.x.data(), call.y.data()) || width % pack_size != 0 ||
+      !row_grid(rows, width, grid))
     return false;
-  if (forward_to_fp8(context, kind, x, rounded)) return true;
+  if (forward_to_fp8(context, call.kind, call.x, call.rounded)) return true;
   const unsigned flat = blocks_for(packs, block_threads);
-  std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
+  std::uint32_t* most = raised_magnitude(call.rounded, context.scaling, stream);
   by_kind(
-      kind,
+      call.kind,
       [&] {
         launch_early("activation_forward", &swiglu_forward<T>, grid, block_threads, 0, stream,
-                     x.data(), y.data(), width, most);
+                     call.x.data(), call.y.data(), width, most);
       },
       [&](auto f) {
         activation_packs<decltype(f)>
-            <<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
+            <<<flat, block_threads, 0, stream>>>(call.x.data(), call.y.data(), packs, most);
       });
   check_launch("activation_forward");
-  round_stored(stream, y, rounded, context.scaling);
+  round_stored(stream, call.y, call.rounded, context.scaling);
   return true;
 }
 
 template <class T>
-bool native_activation_backward(const Context& context, Activation kind, Matrix<const T> x,
-                                Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded) {
-  if (dy.size() == 0) return true;
-  if (cannot_round<T>(rounded)) return false;
-  const std::size_t rows = dy.extent(0), width = dy.extent(1), packs = dy.size() / pack_size;
+bool ActivationBackward<T>::native(const Context& context, const ActivationBackward& call) {
+  if (call.dy.size() == 0) return true;
+  if (cannot_round<T>(call.rounded)) return false;
+  const std::size_t rows = call.dy.extent(0), width = call.dy.extent(1),
+                    packs = call.dy.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
-  if (!all_aligned(x.data(), dy.data(), dx.data()) || width % pack_size != 0 ||
+  if (!all_aligned(call.x.data(), call.dy.data(), call.dx.data()) || width % pack_size != 0 ||
       !row_grid(rows, width, grid))
     return false;
-  if (backward_to_fp8(context, kind, x, dy, rounded)) return true;
+  if (backward_to_fp8(context, call.kind, call.x, call.dy, call.rounded)) return true;
   const unsigned flat = blocks_for(packs, block_threads);
-  std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
+  std::uint32_t* most = raised_magnitude(call.rounded, context.scaling, stream);
   by_kind(
-      kind,
+      call.kind,
       [&] {
-        swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width,
-                                                            most);
+        swiglu_backward<<<grid, block_threads, 0, stream>>>(call.x.data(), call.dy.data(),
+                                                            call.dx.data(), width, most);
       },
       [&](auto f) {
-        activation_packs_backward<decltype(f)>
-            <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
+        activation_packs_backward<decltype(f)><<<flat, block_threads, 0, stream>>>(
+            call.x.data(), call.dy.data(), call.dx.data(), packs, most);
       });
   check_launch("activation_backward");
-  round_stored(stream, dx, rounded, context.scaling);
+  round_stored(stream, call.dx, call.rounded, context.scaling);
   return true;
 }
 
-#define INSTANTIATE(T)                                                          \
-  template decltype(native_activation_forward<T>) native_activation_forward<T>; \
-  template decltype(native_activation_backward<T>) native_activation_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(ActivationForward)
+TERN_INSTANTIATE_NATIVE(ActivationBackward)
 
 }  // namespace tern::ops

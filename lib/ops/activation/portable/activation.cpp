@@ -103,50 +103,51 @@ void require_widths(Activation kind, const X& x, const Y& y) {
 }  // namespace
 
 template <class T>
-void activation_forward(const Context& context, Activation kind, Matrix<const T> x, Matrix<T> y,
-                        const Fp8Matrix& rounded) {
+void ActivationForward<T>::check() const {
   require_widths(kind, x, y);
-  if (native<&activation_forward<T>>(context, kind, x, y, rounded)) return;
-  switch (kind) {
-    case Activation::swiglu:
-      swiglu_forward<T>(context, x, y);
-      break;
-    case Activation::gelu:
-      unary_forward<Gelu, T>(context, x, y);
-      break;
-    case Activation::relu2:
-      unary_forward<Relu2, T>(context, x, y);
-      break;
-  }
-  if (rounded.wanted()) fp8_round<T>(context, y, rounded, context.scaling);
 }
 
 template <class T>
-void activation_backward(const Context& context, Activation kind, Matrix<const T> x,
-                         Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded) {
-  require_widths(kind, x, dy);
-  TERN_REQUIRE(dx.size() == x.size(), "{} gradients of {}", dx.size(), x.size());
-  if (native<&activation_backward<T>>(context, kind, x, dy, dx, rounded)) return;
-  switch (kind) {
+void ActivationForward<T>::portable(const Context& context, const ActivationForward& call) {
+  switch (call.kind) {
     case Activation::swiglu:
-      swiglu_backward<T>(context, x, dy, dx);
+      swiglu_forward<T>(context, call.x, call.y);
       break;
     case Activation::gelu:
-      unary_backward<Gelu, T>(context, x, dy, dx);
+      unary_forward<Gelu, T>(context, call.x, call.y);
       break;
     case Activation::relu2:
-      unary_backward<Relu2, T>(context, x, dy, dx);
+      unary_forward<Relu2, T>(context, call.x, call.y);
       break;
   }
-  if (rounded.wanted()) fp8_round<T>(context, dx, rounded, context.scaling);
+  if (call.rounded.wanted())
+    run(context, Fp8Round<T>{.values = call.y, .to = call.rounded, .scaling = context.scaling});
 }
 
-#define INSTANTIATE(T)                                            \
-  template decltype(activation_forward<T>) activation_forward<T>; \
-  template decltype(activation_backward<T>) activation_backward<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+template <class T>
+void ActivationBackward<T>::check() const {
+  require_widths(kind, x, dy);
+  TERN_REQUIRE(dx.size() == x.size(), "{} gradients of {}", dx.size(), x.size());
+}
+
+template <class T>
+void ActivationBackward<T>::portable(const Context& context, const ActivationBackward& call) {
+  switch (call.kind) {
+    case Activation::swiglu:
+      swiglu_backward<T>(context, call.x, call.dy, call.dx);
+      break;
+    case Activation::gelu:
+      unary_backward<Gelu, T>(context, call.x, call.dy, call.dx);
+      break;
+    case Activation::relu2:
+      unary_backward<Relu2, T>(context, call.x, call.dy, call.dx);
+      break;
+  }
+  if (call.rounded.wanted())
+    run(context, Fp8Round<T>{.values = call.dx, .to = call.rounded, .scaling = context.scaling});
+}
+
+TERN_INSTANTIATE_PORTABLE(ActivationForward)
+TERN_INSTANTIATE_PORTABLE(ActivationBackward)
 
 }  // namespace tern::ops

@@ -1,8 +1,8 @@
 /// Native attention. With &model attention = 'auto' a call takes the first of these that serves it:
-///   backward only: causal_bwd_sm90.hpp, for causal training on Hopper with E = 64 or 128;
-///   cuDNN (cudnn.hpp), for whole sequences, causal or full;
-///   blocks_sm90.hpp, for key spans in training on Hopper with E = 64;
-///   any_sm80.hpp, for all patterns, and alone for float32 in TF32;
+///   causal_bwd_sm90, backward only: causal masks in training on Hopper, E = 64 or 128;
+///   cudnn: whole sequences, causal or full;
+///   blocks_sm90: key spans in training on Hopper, E = 64;
+///   any_sm80: all masks, and the only one for float32 in TF32;
 ///   the portable version.
 /// 'cudnn': without the first and the third, and an error where cuDNN refuses. 'portable': the last.
 #include "ops/attention/attention.hpp"
@@ -33,7 +33,7 @@ bool suit(const V&... views) {
   return (suits(views) && ...);
 }
 
-/// Of these cuDNN and causal_bwd_sm90.hpp take care. In decoding, where the number of keys changes
+/// Whether cudnn and causal_bwd_sm90 may serve the call. In decoding, where the number of keys changes
 /// with every token, cuDNN would need a plan for each length.
 template <class T>
 bool whole_sequences(const Pattern& pattern, const Heads<const T>& q, const Heads<const T>& k) {
@@ -84,7 +84,7 @@ bool special_forward(const Context& context, const AttentionForward<T>& call) {
   return spans && spans->forward(context, call);
 }
 
-/// The kernels of causal_bwd_sm90.hpp and blocks_sm90.hpp undo the rotation before they store.
+/// causal_bwd_sm90 and blocks_sm90 undo the rotation before they store.
 template <class T>
 bool special_backward(const Context& context, const AttentionBackward<T>& call) {
   const bool whole = whole_sequences(call.pattern, call.q, call.k);
@@ -106,10 +106,10 @@ bool special_backward(const Context& context, const AttentionBackward<T>& call) 
   return spans && spans->backward(context, call);
 }
 
-/// Whether any_sm80.hpp serves this, for aligned views.
+/// Whether any_sm80 serves this, for aligned views.
 template <class T>
-bool pattern_kernels_serve(const Context& context, const Pattern& pattern, double scale,
-                           const Heads<const T>& q) {
+bool any_sm80_may_serve(const Context& context, const Pattern& pattern, double scale,
+                        const Heads<const T>& q) {
   const bool allowed = implementations(context).any_sm80() && (is_half<T> || context.tf32);
   return allowed && any_sm80_serves<T>(pattern, scale, q.extent(3));
 }
@@ -117,33 +117,31 @@ bool pattern_kernels_serve(const Context& context, const Pattern& pattern, doubl
 }  // namespace
 
 template <class T>
-bool native_attention_forward(const Context& context, const AttentionForward<T>& call) {
+bool AttentionForward<T>::native(const Context& context, const AttentionForward& call) {
   if (call.out.size() == 0) return true;
   if (!suit(call.q, call.k, call.v, call.out)) return false;
   if constexpr (is_half<T>)
     if (special_forward(context, call)) return true;
-  if (!pattern_kernels_serve(context, call.pattern, call.scale, call.q)) return false;
+  if (!any_sm80_may_serve(context, call.pattern, call.scale, call.q)) return false;
   any_sm80_forward(context, call);
   return true;
 }
 
 template <class T>
-bool native_attention_backward(const Context& context, const AttentionBackward<T>& call) {
+bool AttentionBackward<T>::native(const Context& context, const AttentionBackward& call) {
   if (call.out.size() == 0) return true;
   if (!suit(call.q, call.k, call.v, call.out, call.dout, call.dq, call.dk, call.dv)) return false;
   if constexpr (is_half<T>)
     if (special_backward(context, call)) return true;
-  if (!pattern_kernels_serve(context, call.pattern, call.scale, call.q)) return false;
+  if (!any_sm80_may_serve(context, call.pattern, call.scale, call.q)) return false;
   any_sm80_backward(context, call);
   undo_rotation(context, call);
   return true;
 }
 
-#define INSTANTIATE(T)                                                        \
-  template decltype(native_attention_forward<T>) native_attention_forward<T>; \
-  template decltype(native_attention_backward<T>) native_attention_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
-INSTANTIATE(float)
+template bool AttentionForward<float>::native(const Context&, const AttentionForward<float>&);
+TERN_INSTANTIATE_NATIVE(AttentionForward)
+template bool AttentionBackward<float>::native(const Context&, const AttentionBackward<float>&);
+TERN_INSTANTIATE_NATIVE(AttentionBackward)
 
 }  // namespace tern::ops

@@ -245,7 +245,7 @@ Turns turns_of(const Call& call) {
 }  // namespace
 
 template <class T>
-bool native_head_norm_forward(const Context& context, const HeadNormForward<T>& call) {
+bool HeadNormForward<T>::native(const Context& context, const HeadNormForward& call) {
   if (call.x.size() == 0) return true;
   const Forward<T> a{vectors_of(call.x),
                      vectors_of(call.y),
@@ -265,7 +265,7 @@ bool native_head_norm_forward(const Context& context, const HeadNormForward<T>& 
 }
 
 template <class T>
-bool native_head_norm_backward(const Context& context, const HeadNormBackward<T>& call) {
+bool HeadNormBackward<T>::native(const Context& context, const HeadNormBackward& call) {
   if (call.dx.size() == 0) return true;
   Backward<T> a{vectors_of(call.dx), vectors_of(call.x), call.gain.data(),
                 turns_of(call),      call.rstd.data(),   nullptr};
@@ -282,10 +282,7 @@ bool native_head_norm_backward(const Context& context, const HeadNormBackward<T>
          });
 }
 
-#define INSTANTIATE(T)                                                        \
-  template decltype(native_head_norm_forward<T>) native_head_norm_forward<T>; \
-  template decltype(native_head_norm_backward<T>) native_head_norm_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(HeadNormForward)
+TERN_INSTANTIATE_NATIVE(HeadNormBackward)
 
 }  // namespace tern::ops

@@ -83,55 +83,53 @@ bool packed(std::size_t stride) { return stride % pack_size == 0; }
 }  // namespace
 
 template <class T>
-bool native_rotary(const Context& context, Heads<T> x, Matrix<const float> table,
-                   const Positions& positions, Direction direction) {
-  if (x.size() == 0) return true;
-  const bool counted = positions.rows.extent(0) == 0;
-  const std::size_t half = x.extent(3) / 2;
-  if (half % pack_size != 0 || !packed(x.stride(0)) || !packed(x.stride(1)) ||
-      !packed(x.stride(2)) || !all_aligned(x.data(), table.data()) || x.extent(0) > 65535 ||
-      x.extent(1) > 65535)
+bool Rotary<T>::native(const Context& context, const Rotary& call) {
+  if (call.x.size() == 0) return true;
+  const bool counted = call.positions.rows.extent(0) == 0;
+  const std::size_t half = call.x.extent(3) / 2;
+  if (half % pack_size != 0 || !packed(call.x.stride(0)) || !packed(call.x.stride(1)) ||
+      !packed(call.x.stride(2)) || !all_aligned(call.x.data(), call.table.data()) ||
+      call.x.extent(0) > 65535 || call.x.extent(1) > 65535)
     return false;
-  const Rotation<T> a{x.data(),
-                      table.data(),
-                      static_cast<std::int64_t>(x.stride(0)),
-                      static_cast<std::int64_t>(x.stride(1)),
-                      static_cast<std::int64_t>(x.stride(2)),
-                      static_cast<int>(x.extent(1)),
-                      static_cast<int>(x.extent(2)),
+  const Rotation<T> a{call.x.data(),
+                      call.table.data(),
+                      static_cast<std::int64_t>(call.x.stride(0)),
+                      static_cast<std::int64_t>(call.x.stride(1)),
+                      static_cast<std::int64_t>(call.x.stride(2)),
+                      static_cast<int>(call.x.extent(1)),
+                      static_cast<int>(call.x.extent(2)),
                       static_cast<int>(half),
-                      positions.first,
-                      direction == Direction::forward ? 1.0f : -1.0f,
-                      counted ? nullptr : positions.rows.data()};
-  const dim3 grid(blocks_for(half / pack_size * x.extent(2), block_threads), a.tokens,
-                  static_cast<unsigned>(x.extent(0)));
+                      call.positions.first,
+                      call.direction == Direction::forward ? 1.0f : -1.0f,
+                      counted ? nullptr : call.positions.rows.data()};
+  const dim3 grid(blocks_for(half / pack_size * call.x.extent(2), block_threads), a.tokens,
+                  static_cast<unsigned>(call.x.extent(0)));
   rotary_pairs<<<grid, block_threads, 0, stream_of(context)>>>(a);
   check_launch("rotary");
   return true;
 }
 
-bool native_rotary_backward_to_fp8(const Context& context, Matrix<bf16> dqkv, std::size_t tokens,
-                                   std::size_t heads, Matrix<const float> table,
-                                   const Positions& positions, const Fp8Matrix& rounded) {
-  const std::size_t E = table.extent(1);
-  if (dqkv.size() == 0) return true;
-  if (!rounds_on_the_way(rounded, context.scaling) || E % (2 * chunk) != 0 ||
-      dqkv.extent(1) % E != 0 || !all_aligned(dqkv.data(), table.data()))
+template <class T>
+bool RotaryBackwardToFp8<T>::native(const Context& context, const RotaryBackwardToFp8& call) {
+  const std::size_t E = call.table.extent(1);
+  if (call.dqkv.size() == 0) return true;
+  if (!rounds_on_the_way(call.rounded, context.scaling) || E % (2 * chunk) != 0 ||
+      call.dqkv.extent(1) % E != 0 || !all_aligned(call.dqkv.data(), call.table.data()))
     return false;
-  const TurnedBack source{dqkv.data(),
-                          table.data(),
-                          positions.rows.extent(0) > 0 ? positions.rows.data() : nullptr,
-                          dqkv.extent(1),
-                          heads * E,
-                          static_cast<unsigned>(tokens),
+  const TurnedBack source{call.dqkv.data(),
+                          call.table.data(),
+                          call.positions.rows.extent(0) > 0 ? call.positions.rows.data() : nullptr,
+                          call.dqkv.extent(1),
+                          call.heads * E,
+                          static_cast<unsigned>(call.tokens),
                           static_cast<unsigned>(E / 2),
-                          positions.first};
-  launch_rounding("rotary_backward_to_fp8", stream_of(context), source, dqkv.extent(0),
-                  dqkv.extent(1) / 2, rounded, context.scaling);
+                          call.positions.first};
+  launch_rounding("rotary_backward_to_fp8", stream_of(context), source, call.dqkv.extent(0),
+                  call.dqkv.extent(1) / 2, call.rounded, context.scaling);
   return true;
 }
 
-template decltype(native_rotary<bf16>) native_rotary<bf16>;
-template decltype(native_rotary<fp16>) native_rotary<fp16>;
+TERN_INSTANTIATE_NATIVE(Rotary)
+template bool RotaryBackwardToFp8<bf16>::native(const Context&, const RotaryBackwardToFp8<bf16>&);
 
 }  // namespace tern::ops

@@ -142,10 +142,13 @@ struct Forward {
 }  // namespace
 
 template <class T>
-void attention_forward(const Context& context, const AttentionForward<T>& call) {
+void AttentionForward<T>::check() const {
+  require_shapes(pattern, q, k);
+}
+
+template <class T>
+void AttentionForward<T>::portable(const Context& context, const AttentionForward& call) {
   using A = Accumulate<T>;
-  require_shapes(call.pattern, call.q, call.k);
-  if (native<&attention_forward<T>>(context, call)) return;
   const int size = static_cast<int>(call.q.extent(3)), queries = static_cast<int>(call.q.extent(1));
   if constexpr (processor == Processor::host) {
     if (queries <= few_queries && size <= max_head_size) {
@@ -170,9 +173,6 @@ void attention_forward(const Context& context, const AttentionForward<T>& call) 
   });
 }
 
-template decltype(attention_forward<float>) attention_forward<float>;
-template decltype(attention_forward<double>) attention_forward<double>;
-template decltype(attention_forward<bf16>) attention_forward<bf16>;
-template decltype(attention_forward<fp16>) attention_forward<fp16>;
+TERN_INSTANTIATE_PORTABLE(AttentionForward)
 
 }  // namespace tern::ops

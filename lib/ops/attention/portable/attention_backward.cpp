@@ -284,9 +284,12 @@ void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in,
 }  // namespace
 
 template <class T>
-void attention_backward(const Context& context, const AttentionBackward<T>& call) {
-  require_shapes(call.pattern, call.q, call.k);
-  if (native<&attention_backward<T>>(context, call)) return;
+void AttentionBackward<T>::check() const {
+  require_shapes(pattern, q, k);
+}
+
+template <class T>
+void AttentionBackward<T>::portable(const Context& context, const AttentionBackward& call) {
   const Inputs<T> in{call.pattern,
                      static_cast<Accumulate<T>>(call.scale),
                      call.q,
@@ -312,9 +315,6 @@ void attention_backward(const Context& context, const AttentionBackward<T>& call
   undo_rotation(context, call);
 }
 
-template decltype(attention_backward<float>) attention_backward<float>;
-template decltype(attention_backward<double>) attention_backward<double>;
-template decltype(attention_backward<bf16>) attention_backward<bf16>;
-template decltype(attention_backward<fp16>) attention_backward<fp16>;
+TERN_INSTANTIATE_PORTABLE(AttentionBackward)
 
 }  // namespace tern::ops

@@ -64,17 +64,22 @@ void require_shapes(const X& x, const Y& other, std::size_t gain) {
 }  // namespace
 
 template <class T>
-void head_norm_forward(const Context& context, const HeadNormForward<T>& call) {
+void HeadNormForward<T>::check() const {
+  require_shapes(x, y, gain.extent(0));
+  const std::size_t rows = x.extent(0) * x.extent(1) * x.extent(2);
+  const bool kept = rstd.extent(0) > 0;
+  TERN_REQUIRE(!kept || rstd.extent(0) >= rows, "rstd of {} for {}", rstd.extent(0), rows);
+}
+
+template <class T>
+void HeadNormForward<T>::portable(const Context& context, const HeadNormForward& call) {
   using A = Accumulate<T>;
   const Heads<const T> x = call.x;
   const Heads<T> y = call.y;
   const Vector<const T> gain = call.gain;
   const Vector<A> rstd = call.rstd;
-  require_shapes(x, y, gain.extent(0));
   const std::size_t rows = x.extent(0) * x.extent(1) * x.extent(2);
   const bool kept = rstd.extent(0) > 0;
-  TERN_REQUIRE(!kept || rstd.extent(0) >= rows, "rstd of {} for {}", rstd.extent(0), rows);
-  if (native<&head_norm_forward<T>>(context, call)) return;
   const int size = static_cast<int>(x.extent(3));
   const A epsilon = static_cast<A>(call.eps);
   detail::for_each_row(
@@ -87,22 +92,34 @@ void head_norm_forward(const Context& context, const HeadNormForward<T>& call) {
         if (kept) rstd(row) = r;
         detail::columns(team, size, [&](int i) { out[i] = T(A(in[i]) * r * A(scale[i])); });
       });
-  if (call.table.size() > 0) rotary<T>(context, y, call.table, call.positions, Direction::forward);
+  if (call.table.size() > 0)
+    run(context, Rotary<T>{.x = y,
+                           .table = call.table,
+                           .positions = call.positions,
+                           .direction = Direction::forward});
 }
 
 template <class T>
-void head_norm_backward(const Context& context, const HeadNormBackward<T>& call) {
+void HeadNormBackward<T>::check() const {
+  require_shapes(x, dx, gain.extent(0));
+  const std::size_t size = x.extent(3);
+  const std::size_t rows = x.extent(0) * x.extent(1) * x.extent(2);
+  TERN_REQUIRE(rstd.extent(0) >= rows && partial.extent(0) >= norm_partials(size),
+               "rstd of {} for {}, {} partial sums", rstd.extent(0), rows, partial.extent(0));
+}
+
+template <class T>
+void HeadNormBackward<T>::portable(const Context& context, const HeadNormBackward& call) {
   using A = Accumulate<T>;
   const Vector<A> dgain = call.dgain, partial = call.partial;
-  require_shapes(call.x, call.dx, call.gain.extent(0));
   const std::size_t size = call.x.extent(3);
   const std::size_t rows = call.x.extent(0) * call.x.extent(1) * call.x.extent(2);
-  TERN_REQUIRE(call.rstd.extent(0) >= rows && partial.extent(0) >= norm_partials(size),
-               "rstd of {} for {}, {} partial sums", call.rstd.extent(0), rows, partial.extent(0));
-  if (native<&head_norm_backward<T>>(context, call)) return;
   if (rows == 0) return;
   if (call.table.size() > 0)
-    rotary<T>(context, call.dx, call.table, call.positions, Direction::backward);
+    run(context, Rotary<T>{.x = call.dx,
+                           .table = call.table,
+                           .positions = call.positions,
+                           .direction = Direction::backward});
   const std::size_t most = norm_partials(size) / size;
   const std::size_t group_rows = (rows + most - 1) / most;
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
@@ -119,12 +136,7 @@ void head_norm_backward(const Context& context, const HeadNormBackward<T>& call)
       });
 }
 
-#define INSTANTIATE(T)                                          \
-  template decltype(head_norm_forward<T>) head_norm_forward<T>; \
-  template decltype(head_norm_backward<T>) head_norm_backward<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(HeadNormForward)
+TERN_INSTANTIATE_PORTABLE(HeadNormBackward)
 
 }  // namespace tern::ops

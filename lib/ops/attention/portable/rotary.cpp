@@ -8,28 +8,29 @@
 namespace tern::ops {
 
 template <class T>
-void rotary_table(const Context& context, double base, Matrix<T> table) {
+void RotaryTable<T>::check() const {
   TERN_REQUIRE(table.extent(1) % 2 == 0, "head size {}", table.extent(1));
-  const int half = static_cast<int>(table.extent(1) / 2);
-  if (table.size() == 0) return;
+}
+
+template <class T>
+void RotaryTable<T>::portable(const Context& context, const RotaryTable& call) {
+  const int half = static_cast<int>(call.table.extent(1) / 2);
+  if (call.table.size() == 0) return;
   // Angles in double: at position 10^5 a float's angle would be off by 0.01.
   Kokkos::parallel_for(
       "tern::rotary_table",
       Kokkos::MDRangePolicy<Device, Kokkos::Rank<2>>(
-          context.space, {0, 0}, {static_cast<std::int64_t>(table.extent(0)), half}),
+          context.space, {0, 0}, {static_cast<std::int64_t>(call.table.extent(0)), half}),
       KOKKOS_LAMBDA(int position, int i) {
-        const double angle = position * Kokkos::pow(base, -static_cast<double>(i) / half);
-        table(position, i) = static_cast<T>(Kokkos::cos(angle));
-        table(position, half + i) = static_cast<T>(Kokkos::sin(angle));
+        const double angle = position * Kokkos::pow(call.base, -static_cast<double>(i) / half);
+        call.table(position, i) = static_cast<T>(Kokkos::cos(angle));
+        call.table(position, half + i) = static_cast<T>(Kokkos::sin(angle));
       });
 }
 
 template <class T>
-void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> table,
-            const Positions& positions, Direction direction) {
-  using A = Accumulate<T>;
-  const int tokens = static_cast<int>(x.extent(1)), heads = static_cast<int>(x.extent(2));
-  const int half = static_cast<int>(x.extent(3) / 2);
+void Rotary<T>::check() const {
+  const int tokens = static_cast<int>(x.extent(1));
   TERN_REQUIRE(x.extent(3) == table.extent(1) && x.extent(3) % 2 == 0, "head size {}, table {}",
                x.extent(3), table.extent(1));
   const int first = positions.first;
@@ -40,10 +41,19 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
       "positions {} to {}, table has {}", first, first + tokens, table.extent(0));
   TERN_REQUIRE(counted || named.extent(0) == x.extent(0) * x.extent(1), "{} positions for {} rows",
                named.extent(0), x.extent(0) * x.extent(1));
-  if (native<&rotary<T>>(context, x, table, positions, direction)) return;
-  const A sign = direction == Direction::forward ? A(1) : A(-1);
+}
+
+template <class T>
+void Rotary<T>::portable(const Context& context, const Rotary& call) {
+  using A = Accumulate<T>;
+  const int tokens = static_cast<int>(call.x.extent(1)), heads = static_cast<int>(call.x.extent(2));
+  const int half = static_cast<int>(call.x.extent(3) / 2);
+  const int first = call.positions.first;
+  const Vector<const std::int32_t> named = call.positions.rows;
+  const bool counted = named.extent(0) == 0;
+  const A sign = call.direction == Direction::forward ? A(1) : A(-1);
   using Policy = Kokkos::TeamPolicy<Device>;
-  const int rows = static_cast<int>(x.extent(0)) * tokens;
+  const int rows = static_cast<int>(call.x.extent(0)) * tokens;
   if (rows == 0 || heads == 0 || half == 0) return;
   const int team_size =
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, DeviceMemory>::accessible ? 1 : 128;
@@ -51,10 +61,10 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
       "tern::rotary", Policy(context.space, rows, team_size),
       KOKKOS_LAMBDA(const Policy::member_type& team) {
         const int b = team.league_rank() / tokens, t = team.league_rank() % tokens;
-        const A* cosine = &table(counted ? first + t : named(team.league_rank()), 0);
+        const A* cosine = &call.table(counted ? first + t : named(team.league_rank()), 0);
         const A* sine = cosine + half;
-        T* row = &x(b, t, 0, 0);
-        const auto stride = static_cast<std::ptrdiff_t>(x.stride(2));
+        T* row = &call.x(b, t, 0, 0);
+        const auto stride = static_cast<std::ptrdiff_t>(call.x.stride(2));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](int h) {
           T* low = row + h * stride;
           T* high = low + half;
@@ -69,28 +79,24 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
 }
 
 template <class T>
-void rotary_backward_to_fp8(const Context& context, Matrix<T> dqkv, std::size_t tokens,
-                            std::size_t heads, Matrix<const Accumulate<T>> table,
-                            const Positions& positions, const Fp8Matrix& rounded) {
+void RotaryBackwardToFp8<T>::check() const {
   const std::size_t E = table.extent(1), N = dqkv.extent(0);
   TERN_REQUIRE(N % tokens == 0 && heads * E <= dqkv.extent(1), "{} rows of {} tokens, {} of {}", N,
                tokens, heads * E, dqkv.extent(1));
-  if (native<&rotary_backward_to_fp8<T>>(context, dqkv, tokens, heads, table, positions, rounded))
-    return;
-  rotary<T>(context, heads_of(dqkv, 0, N / tokens, tokens, heads, E), table, positions,
-            Direction::backward);
-  fp8_round<T>(context, dqkv, rounded, context.scaling);
 }
 
-template decltype(rotary<float>) rotary<float>;
-template decltype(rotary<double>) rotary<double>;
-template decltype(rotary<bf16>) rotary<bf16>;
-template decltype(rotary<fp16>) rotary<fp16>;
-template decltype(rotary_backward_to_fp8<float>) rotary_backward_to_fp8<float>;
-template decltype(rotary_backward_to_fp8<double>) rotary_backward_to_fp8<double>;
-template decltype(rotary_backward_to_fp8<bf16>) rotary_backward_to_fp8<bf16>;
-template decltype(rotary_backward_to_fp8<fp16>) rotary_backward_to_fp8<fp16>;
-template decltype(rotary_table<float>) rotary_table<float>;
-template decltype(rotary_table<double>) rotary_table<double>;
+template <class T>
+void RotaryBackwardToFp8<T>::portable(const Context& context, const RotaryBackwardToFp8& call) {
+  const std::size_t E = call.table.extent(1), N = call.dqkv.extent(0);
+  run(context, Rotary<T>{.x = heads_of(call.dqkv, 0, N / call.tokens, call.tokens, call.heads, E),
+                         .table = call.table,
+                         .positions = call.positions,
+                         .direction = Direction::backward});
+  run(context, Fp8Round<T>{.values = call.dqkv, .to = call.rounded, .scaling = context.scaling});
+}
+
+TERN_INSTANTIATE_PORTABLE(Rotary)
+TERN_INSTANTIATE_PORTABLE(RotaryBackwardToFp8)
+TERN_INSTANTIATE_PORTABLE(RotaryTable)
 
 }  // namespace tern::ops

@@ -49,16 +49,19 @@ __device__ inline void await(std::uint32_t barrier, int parity) {
 // ---- copies ----
 
 /// L2 cache hint of a copy.
-enum class Keep : std::uint64_t { little = 0x12F0000000000000, long_ = 0x14F0000000000000 };
+enum class CacheHint : std::uint64_t {
+  evict_first = 0x12F0000000000000,
+  evict_last = 0x14F0000000000000
+};
 
 /// From one thread: copies the tile at (row, column) of the matrix, zeros beyond its edges;
 /// `barrier` counts the bytes.
 __device__ inline void copy_tile(std::uint32_t to, const CUtensorMap& matrix, int row, int column,
-                                 std::uint32_t barrier, Keep keep) {
+                                 std::uint32_t barrier, CacheHint hint) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;\n" ::"r"(to),
-      "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "l"(static_cast<std::uint64_t>(keep))
+      "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "l"(static_cast<std::uint64_t>(hint))
       : "memory");
 }
 
@@ -67,12 +70,12 @@ struct TilePlace {
   int sequence, row, head, column;
 };
 __device__ inline void copy_tile(std::uint32_t to, const CUtensorMap& tensor, const TilePlace& at,
-                                 std::uint32_t barrier, Keep keep) {
+                                 std::uint32_t barrier, CacheHint hint) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%3, %4, %5, %6}], [%2], %7;\n" ::"r"(to),
       "l"(&tensor), "r"(barrier), "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.sequence),
-      "l"(static_cast<std::uint64_t>(keep))
+      "l"(static_cast<std::uint64_t>(hint))
       : "memory");
 }
 /// From one thread: copies contiguous bytes, a multiple of 16, as are the addresses.
@@ -123,12 +126,12 @@ __device__ inline std::uint32_t uniform(std::uint32_t x) { return __shfl_sync(0x
 /// 64 x 64 result of four warps. With g = t % 32 / 4 and p = t % 4, thread t holds columns
 /// 8 q + 2 p and 8 q + 2 p + 1 of row 16 (t / 32) + g as numbers 4 q, 4 q + 1, and of the row 8
 /// below it as 4 q + 2, 4 q + 3.
-using Square = float[32];
+using Acc64x64 = float[32];
 
 /// c += a b^T over 32 bytes of each row, or c = a b^T unless onto. Between begin_products() and
 /// end_products(). T: bf16, fp16, or E4M3 (base/fp8.hpp).
 template <class T, bool onto = true>
-__device__ void multiply(Square& c, std::uint64_t a, std::uint64_t b) {
+__device__ void multiply(Acc64x64& c, std::uint64_t a, std::uint64_t b) {
 #define MULTIPLY(numbers, type, layouts)                                                           \
   asm volatile(                                                                                    \
       "{\n.reg .pred sum;\nsetp.ne.b32 sum, %34, 0;\n"                                             \
@@ -160,9 +163,9 @@ __device__ inline void end_products() {
 }
 
 /// 64 x 16 in registers: thread t holds columns 2 p, 2 p + 1 of rows 16 (t / 32) + g and 8 below as
-/// numbers 0 and 1, columns 8 further as 2 and 3. So numbers 8 i to 8 i + 7 of a Square, rounded in
+/// numbers 0 and 1, columns 8 further as 2 and 3. So numbers 8 i to 8 i + 7 of a Acc64x64, rounded in
 /// pairs, are the strip of its columns from 16 i on.
-using Strip = std::uint32_t[4];
+using AFragment = std::uint32_t[4];
 
 /// Of the right operand in shared memory: along the summed index, or along the result's columns.
 enum class Rows { along_sum, along_result };
@@ -171,7 +174,7 @@ constexpr int strip_bytes = 16 * row_bytes;
 
 /// c = a b, or c += a b if onto.
 template <class T, Rows rows, bool onto>
-__device__ void multiply(Square& c, const Strip& a, std::uint64_t b) {
+__device__ void multiply(Acc64x64& c, const AFragment& a, std::uint64_t b) {
 #define MULTIPLY(type)                                                                             \
   asm volatile(                                                                                    \
       "{\n.reg .pred sum;\nsetp.ne.b32 sum, %37, 0;\n"                                             \
@@ -204,7 +207,7 @@ __device__ void await_products() {
 }
 /// Between a wait and the first use of a result, and between the last change of an operand and its
 /// product: keeps the compiler from moving accesses across this point.
-__device__ inline void pin(Square& c) {
+__device__ inline void fence_operand(Acc64x64& c) {
   asm volatile(""
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
                  "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
@@ -213,7 +216,7 @@ __device__ inline void pin(Square& c) {
                  "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
                  "+f"(c[31])::"memory");
 }
-__device__ inline void pin(Strip& a) {
+__device__ inline void fence_operand(AFragment& a) {
   asm volatile("" : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3])::"memory");
 }
 

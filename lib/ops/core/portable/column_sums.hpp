@@ -7,7 +7,7 @@ namespace tern::ops::portable::detail {
 /// sums (C) += the sum over the rows of matrix (R, C), in Accumulate<T>, in an order that depends
 /// only on R: 32 slices of consecutive rows, added in order.
 template <class T>
-struct ColumnSums {
+struct ColumnSumsKernel {
   using A = Accumulate<T>;
   static constexpr int slices = 32, width = on_host ? 64 : 32;
   using Scratch =
@@ -41,7 +41,7 @@ struct ColumnSums {
 
 template <class T>
 void column_sums(const Context& context, Matrix<const T> matrix, Vector<Accumulate<T>> sums) {
-  using Sums = ColumnSums<T>;
+  using Sums = ColumnSumsKernel<T>;
   const int leagues = static_cast<int>((matrix.extent(1) + Sums::width - 1) / Sums::width);
   if (leagues == 0 || matrix.extent(0) == 0) return;
   Kokkos::TeamPolicy<Device> policy(context.space, leagues, on_host ? 1 : Sums::slices,

@@ -110,43 +110,40 @@ void attend(const Context& context, const paged::Problem<T>& problem, const Page
              arguments);
     });
   }
-  if (codes.wanted() && !fused) fp8_round_rows<T>(context, out, codes);
+  if (codes.wanted() && !fused) run(context, Fp8RoundRows<T>{.x = out, .to = codes});
 }
 
 }  // namespace
 
 template <class T>
-bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
-                            Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
-                            Matrix<T> out, const Fp8Rows& coded) {
-  if (out.size() == 0) return true;
-  const std::size_t K = cache.heads(), P = cache.page_tokens;
-  const std::size_t E = cache.head_size(), H = out.extent(1) / E;
-  const PageMemory keys = cache.key_memory(), values = cache.value_memory();
-  const bool served = serves(E) && P % chunk_rows == 0 && scale > 0 &&
+bool PagedAttention<T>::native(const Context& context, const PagedAttention& call) {
+  if (call.out.size() == 0) return true;
+  const std::size_t K = call.cache.heads(), P = call.cache.page_tokens;
+  const std::size_t E = call.cache.head_size(), H = call.out.extent(1) / E;
+  const PageMemory keys = call.cache.key_memory(), values = call.cache.value_memory();
+  const bool served = serves(E) && P % chunk_rows == 0 && call.scale > 0 &&
                       H / K <= std::size_t{group_rows} && H <= 65535 &&
-                      detail::all_aligned(qkv.data(), keys.data, values.data, out.data());
+                      detail::all_aligned(call.qkv.data(), keys.data, values.data, call.out.data());
   if (!served) return false;
   int shift = 0;
   while ((std::size_t{1} << shift) < P) ++shift;
-  const paged::Problem<T> problem{qkv.data(),
-                                  size_of(qkv.extent(1)),
+  const paged::Problem<T> problem{call.qkv.data(),
+                                  size_of(call.qkv.extent(1)),
                                   keys,
                                   values,
                                   shift,
                                   size_of(H),
                                   size_of(K),
-                                  static_cast<float>(scale),
-                                  rows.segments.data(),
-                                  rows.tables.data()};
-  if (cache.coded())
-    attend<true>(context, problem, rows, E, partial, out, coded);
+                                  static_cast<float>(call.scale),
+                                  call.rows.segments.data(),
+                                  call.rows.tables.data()};
+  if (call.cache.coded())
+    attend<true>(context, problem, call.rows, E, call.partial, call.out, call.coded);
   else
-    attend<false>(context, problem, rows, E, partial, out, coded);
+    attend<false>(context, problem, call.rows, E, call.partial, call.out, call.coded);
   return true;
 }
 
-template decltype(native_paged_attention<bf16>) native_paged_attention<bf16>;
-template decltype(native_paged_attention<fp16>) native_paged_attention<fp16>;
+TERN_INSTANTIATE_NATIVE(PagedAttention)
 
 }  // namespace tern::ops

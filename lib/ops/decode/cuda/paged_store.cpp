@@ -130,40 +130,39 @@ __global__ void paged_store_rows(Store<T> a) {
 }  // namespace
 
 template <class T>
-bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
-                        std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache) {
-  const std::size_t N = qkv.extent(0), K = cache.heads(), P = cache.page_tokens;
-  const std::size_t E = cache.head_size(), lanes = E / (2 * pack_size);
+bool PagedStore<T>::native(const Context& context, const PagedStore& call) {
+  const std::size_t N = call.qkv.extent(0), K = call.cache.heads(), P = call.cache.page_tokens;
+  const std::size_t E = call.cache.head_size(), lanes = E / (2 * pack_size);
   if (N == 0) return true;
-  const PageMemory keys = cache.key_memory(), values = cache.value_memory();
-  const bool normed = stage.q_gain.size() > 0, rotated = stage.table.extent(0) > 0;
-  if (E % ((cache.coded() ? 4 : 2) * pack_size) != 0 || N > 65535 ||
-      (rotated && stage.table.extent(1) != E) ||
-      ((normed || cache.coded()) && (lanes > warp_size || (lanes & (lanes - 1)) != 0)) ||
-      !all_aligned(qkv.data(), keys.data, values.data) ||
-      !all_aligned(stage.table.data(), stage.q_gain.data(), stage.k_gain.data()))
+  const PageMemory keys = call.cache.key_memory(), values = call.cache.value_memory();
+  const bool normed = call.stage.q_gain.size() > 0, rotated = call.stage.table.extent(0) > 0;
+  if (E % ((call.cache.coded() ? 4 : 2) * pack_size) != 0 || N > 65535 ||
+      (rotated && call.stage.table.extent(1) != E) ||
+      ((normed || call.cache.coded()) && (lanes > warp_size || (lanes & (lanes - 1)) != 0)) ||
+      !all_aligned(call.qkv.data(), keys.data, values.data) ||
+      !all_aligned(call.stage.table.data(), call.stage.q_gain.data(), call.stage.k_gain.data()))
     return false;
-  const Store<T> a{qkv.data(),
+  const Store<T> a{call.qkv.data(),
                    keys,
                    values,
-                   normed ? stage.q_gain.data() : nullptr,
-                   normed ? stage.k_gain.data() : nullptr,
-                   static_cast<float>(stage.eps),
-                   rotated ? stage.table.data() : nullptr,
-                   rows.positions.data(),
-                   rows.places.data(),
-                   static_cast<int>(heads),
+                   normed ? call.stage.q_gain.data() : nullptr,
+                   normed ? call.stage.k_gain.data() : nullptr,
+                   static_cast<float>(call.stage.eps),
+                   rotated ? call.stage.table.data() : nullptr,
+                   call.rows.positions.data(),
+                   call.rows.places.data(),
+                   static_cast<int>(call.heads),
                    static_cast<int>(K),
                    static_cast<int>(E),
                    static_cast<int>(P)};
-  const dim3 grid(blocks_for((heads + 2 * K) * lanes, block_threads), static_cast<unsigned>(N));
+  const dim3 grid(blocks_for((call.heads + 2 * K) * lanes, block_threads),
+                  static_cast<unsigned>(N));
   launch_early("paged_store",
-               cache.coded() ? &paged_store_rows<T, true> : &paged_store_rows<T, false>, grid,
+               call.cache.coded() ? &paged_store_rows<T, true> : &paged_store_rows<T, false>, grid,
                block_threads, 0, stream_of(context), a);
   return true;
 }
 
-template decltype(native_paged_store<bf16>) native_paged_store<bf16>;
-template decltype(native_paged_store<fp16>) native_paged_store<fp16>;
+TERN_INSTANTIATE_NATIVE(PagedStore)
 
 }  // namespace tern::ops

@@ -297,22 +297,22 @@ __global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows<T> 
 }  // namespace
 
 template <class T>
-bool native_sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
-                        std::size_t vocabulary, Vector<const std::int32_t> ids,
-                        Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
-  const std::size_t rows = logits.extent(0), columns = logits.extent(1);
+bool SampleRows<T>::native(const Context& context, const SampleRows& call) {
+  const std::size_t rows = call.logits.extent(0), columns = call.logits.extent(1);
   if (rows == 0) return true;
-  if (columns % pack_size != 0 || !all_aligned(logits.data()) || vocabulary > (1u << 24))
+  if (columns % pack_size != 0 || !all_aligned(call.logits.data()) || call.vocabulary > (1u << 24))
     return false;
-  const Rows<T> args{logits.data(),
-                     columns,
-                     static_cast<int>(vocabulary),
-                     options.temperature > 0 ? log2_e / static_cast<float>(options.temperature) : 0,
-                     options,
-                     ids.data(),
-                     numbers.data(),
-                     token.data()};
-  const bool selects = options.temperature > 0 && (options.top_k > 0 || options.top_p < 1);
+  const Rows<T> args{
+      call.logits.data(),
+      columns,
+      static_cast<int>(call.vocabulary),
+      call.options.temperature > 0 ? log2_e / static_cast<float>(call.options.temperature) : 0,
+      call.options,
+      call.ids.data(),
+      call.numbers.data(),
+      call.token.data()};
+  const bool selects =
+      call.options.temperature > 0 && (call.options.top_k > 0 || call.options.top_p < 1);
   const int bytes = selects ? static_cast<int>(bins * block_threads * sizeof(Weight)) : 0;
   cudaFuncSetAttribute(sample_row_draws<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(bins * block_threads * sizeof(Weight)));
@@ -321,7 +321,6 @@ bool native_sample_rows(const Context& context, const Sampling& options, Matrix<
   return true;
 }
 
-template decltype(native_sample_rows<bf16>) native_sample_rows<bf16>;
-template decltype(native_sample_rows<fp16>) native_sample_rows<fp16>;
+TERN_INSTANTIATE_NATIVE(SampleRows)
 
 }  // namespace tern::ops

@@ -29,7 +29,7 @@ struct Coded {
 };
 
 template <class T, class Pages>
-struct PagedAttention {
+struct PagedAttentionKernel {
   using A = Accumulate<T>;
   static constexpr int step = 64;  // keys per round
 
@@ -110,7 +110,7 @@ int size_of(std::size_t n) { return static_cast<int>(n); }
 template <class T, class Pages>
 void attend(const Context& context, const PagedRows& rows, double scale, Matrix<const T> qkv,
             const PagedCache<T>& cache, Matrix<T> out, const Pages& keys, const Pages& values) {
-  using Attention = PagedAttention<T, Pages>;
+  using Attention = PagedAttentionKernel<T, Pages>;
   const std::size_t E = cache.head_size(), H = out.extent(1) / E;
   const Attention attention{rows.tables,   rows.positions,
                             rows.table_of, static_cast<Accumulate<T>>(scale),
@@ -167,70 +167,82 @@ void store_coded(const Context& context, const PagedRows& rows, Matrix<const T> 
 }  // namespace
 
 template <class T>
-void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, std::size_t heads,
-                 const HeadStage<T>& stage, const PagedCache<T>& cache) {
+void PagedStore<T>::check() const {
   require_shapes(rows, qkv.extent(0), qkv.extent(1), heads, cache);
   const std::size_t E = cache.head_size();
   TERN_REQUIRE((stage.q_gain.size() == 0 || stage.q_gain.size() == E) &&
                    stage.k_gain.size() == stage.q_gain.size(),
                "gains of {} and {} for heads of {}", stage.q_gain.size(), stage.k_gain.size(), E);
-  if (native<&paged_store<T>>(context, rows, qkv, heads, stage, cache)) return;
+}
+
+template <class T>
+void PagedStore<T>::portable(const Context& context, const PagedStore& call) {
+  const std::size_t E = call.cache.head_size();
   const Context plain = context.portable();
-  const std::size_t N = qkv.extent(0), K = cache.heads(), P = cache.page_tokens;
+  const std::size_t N = call.qkv.extent(0), K = call.cache.heads(), P = call.cache.page_tokens;
   const auto part = [&](std::size_t first, std::size_t count) {
-    return heads_of(qkv, first * E, 1, N, count, E);
+    return heads_of(call.qkv, first * E, 1, N, count, E);
   };
-  const Positions positions{0, rows.positions};
+  const Positions positions{0, call.rows.positions};
   const auto norm = [&](const Heads<T>& x, Vector<const T> gain) {
-    head_norm_forward<T>(plain, {.x = x,
-                                 .gain = gain,
-                                 .eps = stage.eps,
-                                 .table = stage.table,
-                                 .positions = positions,
-                                 .y = x});
+    run(plain, HeadNormForward<T>{.x = x,
+                                  .gain = gain,
+                                  .eps = call.stage.eps,
+                                  .table = call.stage.table,
+                                  .positions = positions,
+                                  .y = x});
   };
-  if (stage.q_gain.size() > 0)
-    norm(part(0, heads), stage.q_gain), norm(part(heads, K), stage.k_gain);
-  else if (stage.table.extent(0) > 0)
-    rotary<T>(plain, part(0, heads + K), stage.table, positions, Direction::forward);
-  if (cache.coded()) {
-    store_coded<T>(context, rows, qkv, heads * E, cache.coded_keys, P);
-    store_coded<T>(context, rows, qkv, (heads + K) * E, cache.coded_values, P);
+  if (call.stage.q_gain.size() > 0)
+    norm(part(0, call.heads), call.stage.q_gain), norm(part(call.heads, K), call.stage.k_gain);
+  else if (call.stage.table.extent(0) > 0)
+    run(plain, Rotary<T>{.x = part(0, call.heads + K),
+                         .table = call.stage.table,
+                         .positions = positions,
+                         .direction = Direction::forward});
+  if (call.cache.coded()) {
+    store_coded<T>(context, call.rows, call.qkv, call.heads * E, call.cache.coded_keys, P);
+    store_coded<T>(context, call.rows, call.qkv, (call.heads + K) * E, call.cache.coded_values, P);
   } else {
-    store_plain<T>(context, rows, qkv, heads * E, cache.keys, P);
-    store_plain<T>(context, rows, qkv, (heads + K) * E, cache.values, P);
+    store_plain<T>(context, call.rows, call.qkv, call.heads * E, call.cache.keys, P);
+    store_plain<T>(context, call.rows, call.qkv, (call.heads + K) * E, call.cache.values, P);
   }
 }
 
 template <class T>
-void paged_attention(const Context& context, const PagedRows& rows, double scale,
-                     Matrix<const T> qkv, const PagedCache<T>& cache, Vector<Accumulate<T>> partial,
-                     Matrix<T> out, const Fp8Rows& coded) {
+void PagedAttention<T>::check() const {
   const std::size_t E = cache.head_size();
   require_shapes(rows, out.extent(0), qkv.extent(1), out.extent(1) / E, cache);
   TERN_REQUIRE(qkv.extent(0) == out.extent(0), "{} rows of q, {} of results", qkv.extent(0),
                out.extent(0));
-  if (native<&paged_attention<T>>(context, rows, scale, qkv, cache, partial, out, coded)) return;
-  if (out.extent(0) == 0) return;
-  if (cache.coded())
-    attend<T>(context, rows, scale, qkv, cache, out,
-              Coded{cache.coded_keys.codes.data(), cache.coded_keys.undo.data()},
-              Coded{cache.coded_values.codes.data(), cache.coded_values.undo.data()});
-  else
-    attend<T>(context, rows, scale, qkv, cache, out, Plain<T>{cache.keys.data()},
-              Plain<T>{cache.values.data()});
-  if (coded.wanted()) fp8_round_rows<T>(context, out, coded);
 }
 
 template <class T>
-void paged_numbers(const Context& context, const CodedPages& pages, Matrix<T> to) {
+void PagedAttention<T>::portable(const Context& context, const PagedAttention& call) {
+  if (call.out.extent(0) == 0) return;
+  if (call.cache.coded())
+    attend<T>(context, call.rows, call.scale, call.qkv, call.cache, call.out,
+              Coded{call.cache.coded_keys.codes.data(), call.cache.coded_keys.undo.data()},
+              Coded{call.cache.coded_values.codes.data(), call.cache.coded_values.undo.data()});
+  else
+    attend<T>(context, call.rows, call.scale, call.qkv, call.cache, call.out,
+              Plain<T>{call.cache.keys.data()}, Plain<T>{call.cache.values.data()});
+  if (call.coded.wanted()) run(context, Fp8RoundRows<T>{.x = call.out, .to = call.coded});
+}
+
+template <class T>
+void PagedNumbers<T>::check() const {
   TERN_REQUIRE(to.size() == pages.codes.size() && to.extent(0) == pages.undo.size(),
                "{} numbers for {} codes", to.size(), pages.codes.size());
-  const Coded coded{pages.codes.data(), pages.undo.data()};
-  const int size = size_of(to.extent(1));
+}
+
+template <class T>
+void PagedNumbers<T>::portable(const Context& context, const PagedNumbers& call) {
+  const Coded coded{call.pages.codes.data(), call.pages.undo.data()};
+  const int size = size_of(call.to.extent(1));
   detail::for_each_row(
-      context, "tern::paged_numbers", to.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
-        detail::columns(team, size, [&](int e) { to(row, e) = T(coded.at(row, e, size)); });
+      context, "tern::paged_numbers", call.to.extent(0),
+      KOKKOS_LAMBDA(const Team& team, const int row) {
+        detail::columns(team, size, [&](int e) { call.to(row, e) = T(coded.at(row, e, size)); });
       });
 }
 
@@ -239,13 +251,8 @@ std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t he
   return splits * heads * (head_size + 2);
 }
 
-#define INSTANTIATE(T)                                      \
-  template decltype(paged_store<T>) paged_store<T>;         \
-  template decltype(paged_attention<T>) paged_attention<T>; \
-  template decltype(paged_numbers<T>) paged_numbers<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(PagedStore)
+TERN_INSTANTIATE_PORTABLE(PagedAttention)
+TERN_INSTANTIATE_PORTABLE(PagedNumbers)
 
 }  // namespace tern::ops

@@ -66,7 +66,7 @@ struct DrawKeys {
 };
 
 template <class T>
-struct Sample {
+struct SampleKernel {
   using A = Accumulate<T>;
   using Key = typename Order<A>::Key;
   Sampling options;
@@ -253,39 +253,39 @@ void launch(const Context& context, const Sampling& options, Matrix<const T> log
   const int rows = static_cast<int>(logits.extent(0));
   if (rows == 0) return;
   Kokkos::TeamPolicy<Device> policy(context.space, rows, detail::on_host ? 1 : 256);
-  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sample<T>::scratch_bytes())));
+  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(SampleKernel<T>::scratch_bytes())));
   Kokkos::parallel_for("tern::sample", policy,
-                       Sample<T>{options, logits, static_cast<int>(vocabulary), keys, token});
+                       SampleKernel<T>{options, logits, static_cast<int>(vocabulary), keys, token});
 }
 
 }  // namespace
 
 template <class T>
-void sample(const Context& context, const Sampling& options, Matrix<const T> logits,
-            std::size_t vocabulary, Vector<const std::int32_t> request, int position,
-            Vector<std::int32_t> token) {
+void Sample<T>::check() const {
   require_options<T>(options, logits, vocabulary);
-  launch<T>(context, options, logits, vocabulary, {request, position}, token);
 }
 
 template <class T>
-void sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
-                 std::size_t vocabulary, Vector<const std::int32_t> ids,
-                 Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
+void Sample<T>::portable(const Context& context, const Sample& call) {
+  launch<T>(context, call.options, call.logits, call.vocabulary, {call.request, call.position},
+            call.token);
+}
+
+template <class T>
+void SampleRows<T>::check() const {
   const std::size_t rows = logits.extent(0);
   TERN_REQUIRE(ids.extent(0) == 2 * rows && numbers.extent(0) == rows && token.extent(0) >= rows,
                "{} rows, {} halves of ids, {} numbers", rows, ids.extent(0), numbers.extent(0));
   require_options<T>(options, logits, vocabulary);
-  if (native<&sample_rows<T>>(context, options, logits, vocabulary, ids, numbers, token)) return;
-  launch<T>(context, options, logits, vocabulary, {ids, 0, numbers}, token);
 }
 
-#define INSTANTIATE(T)                    \
-  template decltype(sample<T>) sample<T>; \
-  template decltype(sample_rows<T>) sample_rows<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+template <class T>
+void SampleRows<T>::portable(const Context& context, const SampleRows& call) {
+  launch<T>(context, call.options, call.logits, call.vocabulary, {call.ids, 0, call.numbers},
+            call.token);
+}
+
+TERN_INSTANTIATE_PORTABLE(Sample)
+TERN_INSTANTIATE_PORTABLE(SampleRows)
 
 }  // namespace tern::ops

@@ -256,7 +256,7 @@ bool pack_rows(TableRows<T>& rows, std::size_t n, std::size_t columns) {
 }  // namespace
 
 template <class T>
-bool native_connect_forward(const Context& context, const ConnectForward<T>& call) {
+bool ConnectForward<T>::native(const Context& context, const ConnectForward& call) {
   if (call.y.size() == 0) return true;
   const Term<T> x{call.x.data(), given(call.a) ? call.a.data() : nullptr};
   const Term<T> input = term<T>(call.input, call.b), skip = term<T>(call.skip, call.c);
@@ -270,7 +270,7 @@ bool native_connect_forward(const Context& context, const ConnectForward<T>& cal
 }
 
 template <class T>
-bool native_connect_backward(const Context& context, const ConnectBackward<T>& call) {
+bool ConnectBackward<T>::native(const Context& context, const ConnectBackward& call) {
   if (call.dy.size() == 0) return true;
   const bool first = given(call.b), other = given(call.c);
   const ConnectGradients<T> g{term<T>(call.x, call.a),
@@ -295,20 +295,21 @@ bool native_connect_backward(const Context& context, const ConnectBackward<T>& c
 }
 
 template <class T>
-bool native_add_scaled_rows(const Context& context, Vector<const std::int32_t> tokens,
-                            Matrix<const T> table, Vector<const T> scale, Matrix<T> fused,
-                            std::size_t first) {
-  TableRows<T> rows{tokens.data(), table.data(), scale.data(), 0, 0, fused.extent(1), first};
-  if (!pack_rows(rows, fused.extent(0), table.extent(1)) || !aligned_16(fused.data())) return false;
+bool AddScaledRows<T>::native(const Context& context, const AddScaledRows& call) {
+  TableRows<T> rows{call.tokens.data(),   call.table.data(), call.scale.data(), 0, 0,
+                    call.fused.extent(1), call.first};
+  if (!pack_rows(rows, call.fused.extent(0), call.table.extent(1)) ||
+      !aligned_16(call.fused.data()))
+    return false;
   if (rows.packs == 0) return true;
   add_table_rows<<<blocks_for(rows.packs, row_packs * block_threads), block_threads, 0,
-                   stream_of(context)>>>(rows, fused.data());
+                   stream_of(context)>>>(rows, call.fused.data());
   check_launch("add_scaled_rows");
   return true;
 }
 
 template <class T>
-bool native_scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& call) {
+bool ScaledRowsBackward<T>::native(const Context& context, const ScaledRowsBackward& call) {
   TableRows<T> rows{call.tokens.data(),    call.table.data(), call.scale.data(), 0, 0,
                     call.dfused.extent(1), call.first};
   if (!pack_rows(rows, call.drows.extent(0), call.drows.extent(1)) ||
@@ -324,12 +325,9 @@ bool native_scaled_rows_backward(const Context& context, const ScaledRowsBackwar
   return true;
 }
 
-#define INSTANTIATE(T)                                                      \
-  template decltype(native_connect_forward<T>) native_connect_forward<T>;   \
-  template decltype(native_connect_backward<T>) native_connect_backward<T>; \
-  template decltype(native_add_scaled_rows<T>) native_add_scaled_rows<T>;   \
-  template decltype(native_scaled_rows_backward<T>) native_scaled_rows_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(ConnectForward)
+TERN_INSTANTIATE_NATIVE(ConnectBackward)
+TERN_INSTANTIATE_NATIVE(AddScaledRows)
+TERN_INSTANTIATE_NATIVE(ScaledRowsBackward)
 
 }  // namespace tern::ops

@@ -11,7 +11,7 @@ constexpr int block_threads = 256;
 
 // One thread per pack; width in packs. Loads are in flight while the numbers are drawn.
 template <class T>
-__global__ void dropout_packs(const Dropout dropout, const T* x, const T* added, T* y,
+__global__ void dropout_packs(const PackDropout dropout, const T* x, const T* added, T* y,
                               unsigned width, unsigned packs) {
   const unsigned pack = blockIdx.x * block_threads + threadIdx.x;
   if (pack >= packs) return;
@@ -25,22 +25,20 @@ __global__ void dropout_packs(const Dropout dropout, const T* x, const T* added,
 }  // namespace
 
 template <class T>
-bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
-                    Matrix<const T> added, Matrix<T> y) {
-  if (y.size() == 0) return true;
-  const T* more = added.size() > 0 ? added.data() : nullptr;
-  const std::size_t packs = y.size() / pack_size;
-  if (!all_aligned(x.data(), more, y.data()) || y.extent(1) % pack_size != 0 || packs >= 1u << 31)
+bool Dropout<T>::native(const Context& context, const Dropout& call) {
+  if (call.y.size() == 0) return true;
+  const T* more = call.added.size() > 0 ? call.added.data() : nullptr;
+  const std::size_t packs = call.y.size() / pack_size;
+  if (!all_aligned(call.x.data(), more, call.y.data()) || call.y.extent(1) % pack_size != 0 ||
+      packs >= 1u << 31)
     return false;
   dropout_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
-      Dropout(key), x.data(), more, y.data(), static_cast<unsigned>(y.extent(1) / pack_size),
-      static_cast<unsigned>(packs));
+      PackDropout(call.key), call.x.data(), more, call.y.data(),
+      static_cast<unsigned>(call.y.extent(1) / pack_size), static_cast<unsigned>(packs));
   check_launch("dropout");
   return true;
 }
 
-#define INSTANTIATE(T) template decltype(native_dropout<T>) native_dropout<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(Dropout)
 
 }  // namespace tern::ops

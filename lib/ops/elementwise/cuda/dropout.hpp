@@ -12,13 +12,13 @@ __device__ inline Pack sum_of(const Pack& a, const Pack& b) {
 }
 
 /// A dropout, by value.
-struct Dropout {
+struct PackDropout {
   static_assert(pack_size == DropoutMask::width);
   DropoutKey key;
   std::uint32_t threshold;
   float scale;
 
-  explicit Dropout(const DropoutKey& of)
+  explicit PackDropout(const DropoutKey& of)
       : key(of),
         threshold(DropoutMask::threshold(of)),
         scale(static_cast<float>(1 / (1 - of.probability))) {}

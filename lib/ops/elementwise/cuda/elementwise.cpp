@@ -50,62 +50,53 @@ __global__ void convert_packs(const From* from, To* to, std::size_t n) {
     for (std::size_t i = at; i < n; ++i) to[i] = To(float(from[i]));
 }
 
-template <class From, class To>
-bool convert_any(const Context& context, Vector<const From> from, Vector<To> to) {
-  const std::size_t n = to.size();
-  if (n == 0) return true;
-  if (!all_aligned(from.data(), to.data())) return false;
-  convert_packs<<<blocks_for(divide_up<std::size_t>(n, pack_size), block_threads), block_threads, 0,
-                  stream_of(context)>>>(from.data(), to.data(), n);
-  check_launch("convert");
-  return true;
-}
-
 }  // namespace
 
 template <class T>
-bool native_add(const Context& context, Matrix<const T> x, Matrix<T> y) {
-  if (y.size() == 0) return true;
-  if (!all_aligned(x.data(), y.data()) || y.size() % pack_size != 0) return false;
-  const std::size_t packs = y.size() / pack_size;
+bool Add<T>::native(const Context& context, const Add& call) {
+  if (call.y.size() == 0) return true;
+  if (!all_aligned(call.x.data(), call.y.data()) || call.y.size() % pack_size != 0) return false;
+  const std::size_t packs = call.y.size() / pack_size;
   add_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
-      x.data(), y.data(), packs);
+      call.x.data(), call.y.data(), packs);
   check_launch("add");
   return true;
 }
 
 template <class T>
-bool native_sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
-                Matrix<T> to) {
-  if (to.size() == 0) return true;
-  if (!all_aligned(a.data(), b.data(), c.data(), to.data()) || to.extent(1) % pack_size != 0)
+bool Sum<T>::native(const Context& context, const Sum& call) {
+  if (call.to.size() == 0) return true;
+  if (!all_aligned(call.a.data(), call.b.data(), call.c.data(), call.to.data()) ||
+      call.to.extent(1) % pack_size != 0)
     return false;
-  const std::size_t width = to.extent(1) / pack_size, packs = to.size() / pack_size;
+  const std::size_t width = call.to.extent(1) / pack_size, packs = call.to.size() / pack_size;
   const auto term = [&](const Matrix<const T>& m) {
     return Term<T>{m.size() == 0 ? nullptr : m.data(), m.extent(0) == 1 ? 0 : width};
   };
   sum_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
-      term(a), term(b), term(c), to.data(), width, packs);
+      term(call.a), term(call.b), term(call.c), call.to.data(), width, packs);
   check_launch("sum");
   return true;
 }
 
-template <class T>
-bool native_narrow(const Context& context, Vector<const float> from, Vector<T> to) {
-  return convert_any<float, T>(context, from, to);
+template <class From, class To>
+bool Convert<From, To>::native(const Context& context, const Convert& call) {
+  const std::size_t n = call.to.size();
+  if (n == 0) return true;
+  if (!all_aligned(call.from.data(), call.to.data())) return false;
+  convert_packs<<<blocks_for(divide_up<std::size_t>(n, pack_size), block_threads), block_threads, 0,
+                  stream_of(context)>>>(call.from.data(), call.to.data(), n);
+  check_launch("convert");
+  return true;
 }
 
-template <class T>
-bool native_widen(const Context& context, Vector<const T> from, Vector<float> to) {
-  return convert_any<T, float>(context, from, to);
-}
-
-#define INSTANTIATE(T)                                  \
-  template decltype(native_add<T>) native_add<T>;       \
-  template decltype(native_sum<T>) native_sum<T>;       \
-  template decltype(native_narrow<T>) native_narrow<T>; \
-  template decltype(native_widen<T>) native_widen<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(Add)
+TERN_INSTANTIATE_NATIVE(Sum)
+#define INSTANTIATE(From, To) \
+  template bool Convert<From, To>::native(const Context&, const Convert<From, To>&);
+INSTANTIATE(float, bf16)
+INSTANTIATE(float, fp16)
+INSTANTIATE(bf16, float)
+INSTANTIATE(fp16, float)
 
 }  // namespace tern::ops

@@ -42,23 +42,27 @@ void find_magnitude(const Context& context, const bf16* x, std::size_t packs,
 
 }  // namespace
 
-bool native_largest_magnitude(const Context& context, Matrix<const bf16> x, Magnitude magnitude) {
-  if (!all_aligned(x.data()) || x.size() % pack_size != 0) return false;
-  find_magnitude(context, x.data(), x.size() / pack_size,
-                 start_magnitude(magnitude, stream_of(context)));
+template <class T>
+bool LargestMagnitude<T>::native(const Context& context, const LargestMagnitude& call) {
+  if (!all_aligned(call.x.data()) || call.x.size() % pack_size != 0) return false;
+  find_magnitude(context, call.x.data(), call.x.size() / pack_size,
+                 start_magnitude(call.magnitude, stream_of(context)));
   return true;
 }
 
-bool native_fp8_round(const Context& context, Matrix<const bf16> values, const Fp8Matrix& to,
-                      Scaling scaling) {
-  if (values.size() == 0) return true;
-  if (!all_aligned(values.data()) || !all_aligned_of(to)) return false;
+template <class T>
+bool Fp8Round<T>::native(const Context& context, const Fp8Round& call) {
+  if (call.values.size() == 0) return true;
+  if (!all_aligned(call.values.data()) || !all_aligned_of(call.to)) return false;
   const cudaStream_t stream = stream_of(context);
-  if (std::uint32_t* raised = raised_magnitude(to, scaling, stream))
-    find_magnitude(context, values.data(), values.size() / pack_size, raised);
-  launch_rounding("fp8_round", stream, Stored{{}, values.data(), values.extent(1)},
-                  values.extent(0), values.extent(1), to, scaling);
+  if (std::uint32_t* raised = raised_magnitude(call.to, call.scaling, stream))
+    find_magnitude(context, call.values.data(), call.values.size() / pack_size, raised);
+  launch_rounding("fp8_round", stream, Stored{{}, call.values.data(), call.values.extent(1)},
+                  call.values.extent(0), call.values.extent(1), call.to, call.scaling);
   return true;
 }
+
+template bool LargestMagnitude<bf16>::native(const Context&, const LargestMagnitude<bf16>&);
+template bool Fp8Round<bf16>::native(const Context&, const Fp8Round<bf16>&);
 
 }  // namespace tern::ops

@@ -37,19 +37,18 @@ __global__ void __launch_bounds__(threads) round_rows(T* x, int width, RowCodes 
 }  // namespace
 
 template <class T>
-bool native_fp8_round_rows(const Context& context, Matrix<T> x, const Fp8Rows& to) {
-  const std::size_t N = x.extent(0), I = x.extent(1);
-  if (x.size() == 0) return true;
-  if (I % pack_size != 0 || I > most_columns || !all_aligned(x.data(), to.codes.data()))
+bool Fp8RoundRows<T>::native(const Context& context, const Fp8RoundRows& call) {
+  const std::size_t N = call.x.extent(0), I = call.x.extent(1);
+  if (call.x.size() == 0) return true;
+  if (I % pack_size != 0 || I > most_columns || !all_aligned(call.x.data(), call.to.codes.data()))
     return false;
   const auto kernel =
       I <= most_columns / 2 ? &round_rows<most_packs / 2, T> : &round_rows<most_packs, T>;
   launch_early("fp8_round_rows", kernel, dim3(static_cast<unsigned>(N)), dim3(threads), 0,
-               stream_of(context), x.data(), static_cast<int>(I), RowCodes(to));
+               stream_of(context), call.x.data(), static_cast<int>(I), RowCodes(call.to));
   return true;
 }
 
-template decltype(native_fp8_round_rows<bf16>) native_fp8_round_rows<bf16>;
-template decltype(native_fp8_round_rows<fp16>) native_fp8_round_rows<fp16>;
+TERN_INSTANTIATE_NATIVE(Fp8RoundRows)
 
 }  // namespace tern::ops

@@ -136,9 +136,12 @@ struct ScaledRows {
 std::size_t connect_partials() { return most_scalars * most_groups; }
 
 template <class T>
-void connect_forward(const Context& context, const ConnectForward<T>& call) {
-  require_terms(call, call.y);
-  if (native<&connect_forward<T>>(context, call)) return;
+void ConnectForward<T>::check() const {
+  require_terms(*this, y);
+}
+
+template <class T>
+void ConnectForward<T>::portable(const Context& context, const ConnectForward& call) {
   using A = Accumulate<T>;
   const Matrix<const T> x = call.x, input = call.input, skip = call.skip;
   const Matrix<T> y = call.y;
@@ -160,11 +163,13 @@ void connect_forward(const Context& context, const ConnectForward<T>& call) {
 }
 
 template <class T>
-void connect_backward(const Context& context, const ConnectBackward<T>& call) {
-  require_terms(call, call.dy);
-  TERN_REQUIRE(call.partial.extent(0) >= connect_partials(), "{} partial sums",
-               call.partial.extent(0));
-  if (native<&connect_backward<T>>(context, call)) return;
+void ConnectBackward<T>::check() const {
+  require_terms(*this, dy);
+  TERN_REQUIRE(partial.extent(0) >= connect_partials(), "{} partial sums", partial.extent(0));
+}
+
+template <class T>
+void ConnectBackward<T>::portable(const Context& context, const ConnectBackward& call) {
   using A = Accumulate<T>;
   const Groups groups(call.dy.extent(0));
   if (groups.count == 0) return;
@@ -181,37 +186,39 @@ void connect_backward(const Context& context, const ConnectBackward<T>& call) {
 }
 
 template <class T>
-void add_scaled_rows(const Context& context, Vector<const std::int32_t> tokens,
-                     Matrix<const T> table, Vector<const T> scale, Matrix<T> fused,
-                     std::size_t first) {
+void AddScaledRows<T>::check() const {
   TERN_REQUIRE(tokens.extent(0) >= fused.extent(0) && first + table.extent(1) <= fused.extent(1) &&
                    scale.extent(0) == 1,
                "{} tokens of a table of {} columns, at {} of ({}, {})", tokens.extent(0),
                table.extent(1), first, fused.extent(0), fused.extent(1));
-  if (native<&add_scaled_rows<T>>(context, tokens, table, scale, fused, first)) return;
+}
+
+template <class T>
+void AddScaledRows<T>::portable(const Context& context, const AddScaledRows& call) {
   using A = Accumulate<T>;
-  const int width = static_cast<int>(table.extent(1));
+  const int width = static_cast<int>(call.table.extent(1));
   detail::for_each_row(
-      context, "tern::add_scaled_rows", fused.extent(0),
+      context, "tern::add_scaled_rows", call.fused.extent(0),
       KOKKOS_LAMBDA(const Team& team, const int row) {
-        const T* from = &table(tokens(row), 0);
-        T* to = &fused(row, first);
-        const A c = A(scale(0));
+        const T* from = &call.table(call.tokens(row), 0);
+        T* to = &call.fused(row, call.first);
+        const A c = A(call.scale(0));
         detail::columns(team, width, [&](int i) { to[i] = T(A(to[i]) + c * A(from[i])); });
       });
 }
 
 template <class T>
-void scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& call) {
-  TERN_REQUIRE(call.tokens.extent(0) >= call.drows.extent(0) &&
-                   call.dfused.extent(0) == call.drows.extent(0) &&
-                   call.table.extent(1) == call.drows.extent(1) &&
-                   call.first + call.drows.extent(1) <= call.dfused.extent(1) &&
-                   call.partial.extent(0) >= connect_partials(),
-               "({}, {}) at {} of ({}, {}), a table of {} columns", call.drows.extent(0),
-               call.drows.extent(1), call.first, call.dfused.extent(0), call.dfused.extent(1),
-               call.table.extent(1));
-  if (native<&scaled_rows_backward<T>>(context, call)) return;
+void ScaledRowsBackward<T>::check() const {
+  TERN_REQUIRE(tokens.extent(0) >= drows.extent(0) && dfused.extent(0) == drows.extent(0) &&
+                   table.extent(1) == drows.extent(1) &&
+                   first + drows.extent(1) <= dfused.extent(1) &&
+                   partial.extent(0) >= connect_partials(),
+               "({}, {}) at {} of ({}, {}), a table of {} columns", drows.extent(0),
+               drows.extent(1), first, dfused.extent(0), dfused.extent(1), table.extent(1));
+}
+
+template <class T>
+void ScaledRowsBackward<T>::portable(const Context& context, const ScaledRowsBackward& call) {
   using A = Accumulate<T>;
   const Groups groups(call.drows.extent(0));
   if (groups.count == 0) return;
@@ -223,14 +230,9 @@ void scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& c
   add_partials<A>(context, partial, 0, call.dscale);
 }
 
-#define INSTANTIATE(T)                                        \
-  template decltype(connect_forward<T>) connect_forward<T>;   \
-  template decltype(connect_backward<T>) connect_backward<T>; \
-  template decltype(add_scaled_rows<T>) add_scaled_rows<T>;   \
-  template decltype(scaled_rows_backward<T>) scaled_rows_backward<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(ConnectForward)
+TERN_INSTANTIATE_PORTABLE(ConnectBackward)
+TERN_INSTANTIATE_PORTABLE(AddScaledRows)
+TERN_INSTANTIATE_PORTABLE(ScaledRowsBackward)
 
 }  // namespace tern::ops

@@ -7,21 +7,23 @@ namespace tern::ops {
 using namespace portable;
 
 template <class T>
-void dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
-             Matrix<const T> added, Matrix<T> y) {
+void Dropout<T>::check() const {
   TERN_REQUIRE(x.size() == y.size() && (added.size() == 0 || added.size() == y.size()),
                "{} numbers and {} to {}", x.size(), added.size(), y.size());
-  if (native<&dropout<T>>(context, key, x, added, y)) return;
+}
+
+template <class T>
+void Dropout<T>::portable(const Context& context, const Dropout& call) {
   using A = Accumulate<T>;
-  const A scale = static_cast<A>(1 / (1 - key.probability));
+  const A scale = static_cast<A>(1 / (1 - call.key.probability));
   constexpr std::size_t together = DropoutMask::width;
-  const std::uint32_t threshold = DropoutMask::threshold(key);
-  const std::size_t width = y.extent(1), groups = (width + together - 1) / together;
-  const T *in = x.data(), *more = added.size() > 0 ? added.data() : nullptr;
-  T* out = y.data();
-  const DropoutKey k = key;
+  const std::uint32_t threshold = DropoutMask::threshold(call.key);
+  const std::size_t width = call.y.extent(1), groups = (width + together - 1) / together;
+  const T *in = call.x.data(), *more = call.added.size() > 0 ? call.added.data() : nullptr;
+  T* out = call.y.data();
+  const DropoutKey k = call.key;
   detail::for_each(
-      context, "tern::dropout", y.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::dropout", call.y.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
         const std::size_t row = i / groups, group = i % groups;
         const DropoutMask mask(k, row, group);
         for (std::size_t j = 0; j < together && together * group + j < width; ++j) {
@@ -32,10 +34,6 @@ void dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
       });
 }
 
-#define INSTANTIATE(T) template decltype(dropout<T>) dropout<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(Dropout)
 
 }  // namespace tern::ops

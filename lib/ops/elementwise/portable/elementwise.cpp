@@ -24,28 +24,33 @@ struct SumTerms {
 using namespace portable;
 
 template <class T>
-void add(const Context& context, Matrix<const T> x, Matrix<T> y) {
+void Add<T>::check() const {
   TERN_REQUIRE(x.size() == y.size(), "{} added to {}", x.size(), y.size());
-  if (native<&add<T>>(context, x, y)) return;
+}
+
+template <class T>
+void Add<T>::portable(const Context& context, const Add& call) {
   using A = Accumulate<T>;
-  const T* in = x.data();
-  T* out = y.data();
+  const T* in = call.x.data();
+  T* out = call.y.data();
   detail::for_each(
-      context, "tern::add", x.size(),
+      context, "tern::add", call.x.size(),
       KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(A(out[i]) + A(in[i])); });
 }
 
 template <class T>
-void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
-         Matrix<T> to) {
+void Sum<T>::check() const {
   for (const Matrix<const T>& term : {a, b, c})
     TERN_REQUIRE(term.extent(0) == 0 || ((term.extent(0) == 1 || term.extent(0) == to.extent(0)) &&
                                          term.extent(1) == to.extent(1)),
                  "({}, {}) in a sum of ({}, {})", term.extent(0), term.extent(1), to.extent(0),
                  to.extent(1));
-  if (native<&sum<T>>(context, a, b, c, to)) return;
-  const std::size_t rows = to.extent(0), width = to.extent(1);
-  const Matrix<const T> terms[] = {a, b, c};
+}
+
+template <class T>
+void Sum<T>::portable(const Context& context, const Sum& call) {
+  const std::size_t rows = call.to.extent(0), width = call.to.extent(1);
+  const Matrix<const T> terms[] = {call.a, call.b, call.c};
   const T* from[3];
   std::size_t stride[3];
   bool repeated = false;
@@ -56,10 +61,10 @@ void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<co
     repeated |= own == 1 && rows > 1;
   }
   const SumTerms<T> all{from[0], from[1], from[2]};
-  T* const out = to.data();
+  T* const out = call.to.data();
   if (!repeated)
     return detail::for_each(
-        context, "tern::sum", to.size(),
+        context, "tern::sum", call.to.size(),
         KOKKOS_LAMBDA(const std::size_t i) { out[i] = all.sum(i, i, i); });
   const std::size_t sa = stride[0], sb = stride[1], sc = stride[2];
   const int columns = static_cast<int>(width);
@@ -74,31 +79,35 @@ void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<co
 
 template <class T>
 void make_sum(const Context& context, const PendingSum<T>& s) {
-  if (s.dropout.probability == 0) return sum<T>(context, s.a, s.b, s.c, s.to);
+  if (s.dropout.probability == 0)
+    return run(context, Sum<T>{.a = s.a, .b = s.b, .c = s.c, .to = s.to});
   TERN_REQUIRE(s.c.extent(0) == 0, "a third term of {} rows next to dropout", s.c.extent(0));
-  dropout<T>(context, s.dropout, s.b, s.a, s.to);
+  run(context, Dropout<T>{.key = s.dropout, .x = s.b, .added = s.a, .y = s.to});
 }
 
 template <class From, class To>
-void convert(const Context& context, Vector<const From> from, Vector<To> to) {
+void Convert<From, To>::check() const {
   TERN_REQUIRE(from.size() == to.size(), "{} to {}", from.size(), to.size());
-  if (native<&convert<From, To>>(context, from, to)) return;
-  const From* in = from.data();
-  To* out = to.data();
+}
+
+template <class From, class To>
+void Convert<From, To>::portable(const Context& context, const Convert& call) {
+  const From* in = call.from.data();
+  To* out = call.to.data();
   detail::for_each(
-      context, "tern::convert", from.size(), KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::convert", call.from.size(), KOKKOS_LAMBDA(const std::size_t i) {
         out[i] = static_cast<To>(static_cast<Accumulate<From>>(in[i]));
       });
 }
 
-#define INSTANTIATE(T)                                      \
-  template decltype(add<T>) add<T>;                         \
-  template decltype(sum<T>) sum<T>;                         \
-  template decltype(make_sum<T>) make_sum<T>;               \
-  template decltype(convert<T, float>) convert<T, float>;   \
-  template decltype(convert<T, double>) convert<T, double>; \
-  template decltype(convert<T, bf16>) convert<T, bf16>;     \
-  template decltype(convert<T, fp16>) convert<T, fp16>;
+TERN_INSTANTIATE_PORTABLE(Add)
+TERN_INSTANTIATE_PORTABLE(Sum)
+#define INSTANTIATE(T)                                             \
+  template void make_sum<T>(const Context&, const PendingSum<T>&); \
+  template struct Convert<T, float>;                               \
+  template struct Convert<T, double>;                              \
+  template struct Convert<T, bf16>;                                \
+  template struct Convert<T, fp16>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

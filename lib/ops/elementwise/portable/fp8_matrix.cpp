@@ -61,11 +61,14 @@ void numbers_of(const Context& context, const Bytes& codes, const float* undo, b
 }  // namespace
 
 template <class T>
-void largest_magnitude(const Context& context, Matrix<const T> x, Magnitude magnitude) {
+void LargestMagnitude<T>::check() const {
   TERN_REQUIRE(magnitude.size() == 1, "a magnitude of {}", magnitude.size());
-  if (native<&largest_magnitude<T>>(context, x, magnitude)) return;
-  const T* values = x.data();
-  Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> all(context.space, 0, x.size());
+}
+
+template <class T>
+void LargestMagnitude<T>::portable(const Context& context, const LargestMagnitude& call) {
+  const T* values = call.x.data();
+  Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> all(context.space, 0, call.x.size());
   Kokkos::parallel_reduce(
       "tern::largest_magnitude", all,
       KOKKOS_LAMBDA(const std::size_t i, std::uint32_t& most) {
@@ -73,57 +76,59 @@ void largest_magnitude(const Context& context, Matrix<const T> x, Magnitude magn
         most = bits > most ? bits : most;
       },
       Kokkos::Max<std::uint32_t, DeviceMemory>(
-          Kokkos::View<std::uint32_t, DeviceMemory, Unmanaged>(magnitude.data())));
+          Kokkos::View<std::uint32_t, DeviceMemory, Unmanaged>(call.magnitude.data())));
 }
 
 template <class T>
-void fp8_round(const Context& context, Matrix<const T> values, const Fp8Matrix& to,
-               Scaling scaling) {
+void Fp8Round<T>::check() const {
   const std::size_t N = values.extent(0), C = values.extent(1);
   TERN_REQUIRE(
       N % 16 == 0 && C % 16 == 0 && to.wanted() &&
           (!to.straight.data() || to.straight.size() == values.size()) &&
           (!to.transposed.data() || (to.transposed.extent(0) == C && to.transposed.extent(1) == N)),
       "({}, {}) to {} and {} numbers", N, C, to.straight.size(), to.transposed.size());
-  if (native<&fp8_round<T>>(context, values, to, scaling)) return;
-  const Magnitude& kept = to.scale.magnitude;
-  if (scaling == Scaling::current) {
-    largest_magnitude<T>(context, values, kept);
-  } else if (scaling == Scaling::largest) {
-    const Magnitude own(reinterpret_cast<std::uint32_t*>(to.scale.undo.data()), 1);
-    largest_magnitude<T>(context, values, own);
+}
+
+template <class T>
+void Fp8Round<T>::portable(const Context& context, const Fp8Round& call) {
+  const Magnitude& kept = call.to.scale.magnitude;
+  if (call.scaling == Scaling::current) {
+    run(context, LargestMagnitude<T>{.x = call.values, .magnitude = kept});
+  } else if (call.scaling == Scaling::largest) {
+    const Magnitude own(reinterpret_cast<std::uint32_t*>(call.to.scale.undo.data()), 1);
+    run(context, LargestMagnitude<T>{.x = call.values, .magnitude = own});
     detail::for_each(
         context, "tern::fp8_largest", 1,
         KOKKOS_LAMBDA(const std::size_t i) { kept(i) = own(i) > kept(i) ? own(i) : kept(i); });
   }
-  const float headroom = scaling == Scaling::earlier ? 2 : 1;
-  if (to.format == Fp8Format::e4m3)
-    round_values<E4M3, T>(context, values, to, headroom);
+  const float headroom = call.scaling == Scaling::earlier ? 2 : 1;
+  if (call.to.format == Fp8Format::e4m3)
+    round_values<E4M3, T>(context, call.values, call.to, headroom);
   else
-    round_values<E5M2, T>(context, values, to, headroom);
+    round_values<E5M2, T>(context, call.values, call.to, headroom);
 }
 
 template <class T>
-void fp8_numbers(const Context& context, const Fp8Matrix& of, bool transposed, Matrix<T> to) {
+void Fp8Numbers<T>::check() const {
   const Bytes codes = transposed ? of.transposed : of.straight;
   TERN_REQUIRE(codes.extent(transposed ? 1 : 0) == to.extent(0) &&
                    codes.extent(transposed ? 0 : 1) == to.extent(1),
                "({}, {}) to ({}, {})", codes.extent(0), codes.extent(1), to.extent(0),
                to.extent(1));
-  const float* undo = of.scale.undo.data();
-  if (of.format == Fp8Format::e4m3)
-    numbers_of<E4M3, T>(context, codes, undo, transposed, to);
-  else
-    numbers_of<E5M2, T>(context, codes, undo, transposed, to);
 }
 
-#define INSTANTIATE(T)                                          \
-  template decltype(largest_magnitude<T>) largest_magnitude<T>; \
-  template decltype(fp8_round<T>) fp8_round<T>;                 \
-  template decltype(fp8_numbers<T>) fp8_numbers<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+template <class T>
+void Fp8Numbers<T>::portable(const Context& context, const Fp8Numbers& call) {
+  const Bytes codes = call.transposed ? call.of.transposed : call.of.straight;
+  const float* undo = call.of.scale.undo.data();
+  if (call.of.format == Fp8Format::e4m3)
+    numbers_of<E4M3, T>(context, codes, undo, call.transposed, call.to);
+  else
+    numbers_of<E5M2, T>(context, codes, undo, call.transposed, call.to);
+}
+
+TERN_INSTANTIATE_PORTABLE(LargestMagnitude)
+TERN_INSTANTIATE_PORTABLE(Fp8Round)
+TERN_INSTANTIATE_PORTABLE(Fp8Numbers)
 
 }  // namespace tern::ops

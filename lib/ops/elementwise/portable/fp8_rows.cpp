@@ -28,18 +28,24 @@ Fp8Rows Fp8Rows::rows(Range range) const {
 }
 
 template <class T>
-void fp8_round_rows(const Context& context, Matrix<T> x, const Fp8Rows& to) {
+void Fp8RoundRows<T>::check() const {
   const std::size_t N = x.extent(0), I = x.extent(1);
   const Matrix<std::uint8_t> codes = to.codes;
   const Vector<float> undo = to.undo;
   TERN_REQUIRE(undo.size() == N && codes.extent(0) == N && codes.extent(1) == code_width(I),
                "({}, {}) to ({}, {}) and {} scales", N, I, codes.extent(0), codes.extent(1),
                undo.size());
-  if (native<&fp8_round_rows<T>>(context, x, to)) return;
+}
+
+template <class T>
+void Fp8RoundRows<T>::portable(const Context& context, const Fp8RoundRows& call) {
+  const std::size_t N = call.x.extent(0), I = call.x.extent(1);
+  const Matrix<std::uint8_t> codes = call.to.codes;
+  const Vector<float> undo = call.to.undo;
   const int width = static_cast<int>(I), coded = static_cast<int>(codes.extent(1));
   detail::for_each_row(
       context, "tern::fp8_round_rows", N, KOKKOS_LAMBDA(const detail::Team& team, const int row) {
-        T* values = &x(row, 0);
+        T* values = &call.x(row, 0);
         std::uint8_t* out = &codes(row, 0);
         const float scale = detail::row_scale(team, width, values), back = undo_scale(scale);
         undo(row) = back;
@@ -52,9 +58,6 @@ void fp8_round_rows(const Context& context, Matrix<T> x, const Fp8Rows& to) {
       });
 }
 
-template decltype(fp8_round_rows<float>) fp8_round_rows<float>;
-template decltype(fp8_round_rows<double>) fp8_round_rows<double>;
-template decltype(fp8_round_rows<bf16>) fp8_round_rows<bf16>;
-template decltype(fp8_round_rows<fp16>) fp8_round_rows<fp16>;
+TERN_INSTANTIATE_PORTABLE(Fp8RoundRows)
 
 }  // namespace tern::ops

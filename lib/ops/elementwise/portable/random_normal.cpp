@@ -6,7 +6,7 @@ namespace {
 
 /// One Philox call per four elements of the whole matrix.
 template <class T>
-struct DrawNormal {
+struct NormalNumbers {
   Normal of;
   Vector<T> to;
 
@@ -27,15 +27,12 @@ struct DrawNormal {
 }  // namespace
 
 template <class T>
-void draw_normal(const Context& context, const Normal& of, Vector<T> to) {
+void DrawNormal<T>::portable(const Context& context, const DrawNormal& call) {
   Kokkos::parallel_for("tern::draw_normal",
-                       Kokkos::RangePolicy<Device>(context.space, 0, to.extent(0)),
-                       DrawNormal<T>{of, to});
+                       Kokkos::RangePolicy<Device>(context.space, 0, call.to.extent(0)),
+                       NormalNumbers<T>{call.of, call.to});
 }
 
-template void draw_normal<float>(const Context&, const Normal&, Vector<float>);
-template void draw_normal<double>(const Context&, const Normal&, Vector<double>);
-template void draw_normal<bf16>(const Context&, const Normal&, Vector<bf16>);
-template void draw_normal<fp16>(const Context&, const Normal&, Vector<fp16>);
+TERN_INSTANTIATE_PORTABLE(DrawNormal)
 
 }  // namespace tern::ops

@@ -45,33 +45,29 @@ void sum_into(const Context& context, const char* label, std::size_t n, Vector<A
 }  // namespace
 
 template <class A>
-void weighted_sum(const Context& context, Vector<const A> values, Vector<const A> weights,
-                  Vector<A> result) {
-  const A *v = values.data(), *w = weights.data();
-  const std::size_t n = values.size();
-  if (weights.extent(0) == 0) {
+void WeightedSum<A>::portable(const Context& context, const WeightedSum& call) {
+  const A *v = call.values.data(), *w = call.weights.data();
+  const std::size_t n = call.values.size();
+  if (call.weights.extent(0) == 0) {
     sum_into<A>(
-        context, "tern::weighted_sum", n, result,
+        context, "tern::weighted_sum", n, call.result,
         KOKKOS_LAMBDA(const std::size_t i) { return v[i]; });
   } else {
     sum_into<A>(
-        context, "tern::weighted_sum", n, result,
+        context, "tern::weighted_sum", n, call.result,
         KOKKOS_LAMBDA(const std::size_t i) { return v[i] * w[i]; });
   }
 }
 
 template <class A>
-void sum_of_squares(const Context& context, Vector<const A> values, Vector<A> result) {
-  const A* v = values.data();
+void SumOfSquares<A>::portable(const Context& context, const SumOfSquares& call) {
+  const A* v = call.values.data();
   sum_into<A>(
-      context, "tern::sum_of_squares", values.size(), result,
+      context, "tern::sum_of_squares", call.values.size(), call.result,
       KOKKOS_LAMBDA(const std::size_t i) { return v[i] * v[i]; });
 }
 
-#define INSTANTIATE(A)                                \
-  template decltype(weighted_sum<A>) weighted_sum<A>; \
-  template decltype(sum_of_squares<A>) sum_of_squares<A>;
-INSTANTIATE(float)
-INSTANTIATE(double)
+TERN_INSTANTIATE_SUMS(WeightedSum)
+TERN_INSTANTIATE_SUMS(SumOfSquares)
 
 }  // namespace tern::ops

@@ -23,38 +23,48 @@ Fp8Product::Work work_of(const Context& context) {
 
 }  // namespace
 
-bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>&,
-                               const Fp8Matrix& x, const Fp8Matrix& w, Vector<const bf16> bias,
-                               Matrix<bf16> y, Matrix<const bf16> added) {
-  if (y.size() == 0) return true;
-  if (!all_aligned_of(x) || !all_aligned_of(w) || !all_aligned(bias.data(), y.data(), added.data()))
+template <class T>
+bool Fp8LinearForward<T>::native(const Context& context, const Fp8LinearForward& call) {
+  if (call.y.size() == 0) return true;
+  if (!all_aligned_of(call.x) || !all_aligned_of(call.w) ||
+      !all_aligned(call.bias.data(), call.y.data(), call.added.data()))
     return false;
   fp8_products(*context.library)
-      .multiply(work_of(context), operand(x.straight, x), operand(w.straight, w), Sums::fast,
-                y.data(), added.size() ? added.data() : nullptr,
-                bias.size() ? bias.data() : nullptr);
+      .multiply(work_of(context), operand(call.x.straight, call.x),
+                operand(call.w.straight, call.w), Sums::fast, call.y.data(),
+                call.added.size() ? call.added.data() : nullptr,
+                call.bias.size() ? call.bias.data() : nullptr);
   return true;
 }
 
-bool native_fp8_linear_backward_weight(const Context& context, const Fp8Workspace<bf16>&,
-                                       const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<float> dw,
-                                       Write write) {
-  if (dy.transposed.size() == 0) return true;
-  if (!all_aligned_of(dy) || !all_aligned_of(x) || !all_aligned(dw.data())) return false;
+template <class T>
+bool Fp8LinearBackwardWeight<T>::native(const Context& context,
+                                        const Fp8LinearBackwardWeight& call) {
+  if (call.dy.transposed.size() == 0) return call.write == Write::add;
+  if (!all_aligned_of(call.dy) || !all_aligned_of(call.x) || !all_aligned(call.dw.data()))
+    return false;
   fp8_products(*context.library)
-      .multiply(work_of(context), operand(dy.transposed, dy), operand(x.transposed, x),
-                Sums::promoted, dw.data(), write == Write::add ? 1.0f : 0.0f);
+      .multiply(work_of(context), operand(call.dy.transposed, call.dy),
+                operand(call.x.transposed, call.x), Sums::promoted, call.dw.data(),
+                call.write == Write::add ? 1.0f : 0.0f);
   return true;
 }
 
-bool native_fp8_linear_backward_input(const Context& context, const Fp8Workspace<bf16>&,
-                                      const Fp8Matrix& dy, const Fp8Matrix& w, Matrix<bf16> dx) {
-  if (dx.size() == 0) return true;
-  if (!all_aligned_of(dy) || !all_aligned_of(w) || !all_aligned(dx.data())) return false;
+template <class T>
+bool Fp8LinearBackwardInput<T>::native(const Context& context, const Fp8LinearBackwardInput& call) {
+  if (call.dx.size() == 0) return true;
+  if (!all_aligned_of(call.dy) || !all_aligned_of(call.w) || !all_aligned(call.dx.data()))
+    return false;
   fp8_products(*context.library)
-      .multiply(work_of(context), operand(dy.straight, dy), operand(w.transposed, w),
-                Sums::promoted, dx.data(), nullptr);
+      .multiply(work_of(context), operand(call.dy.straight, call.dy),
+                operand(call.w.transposed, call.w), Sums::promoted, call.dx.data(), nullptr);
   return true;
 }
+
+template bool Fp8LinearForward<bf16>::native(const Context&, const Fp8LinearForward<bf16>&);
+template bool Fp8LinearBackwardWeight<bf16>::native(const Context&,
+                                                    const Fp8LinearBackwardWeight<bf16>&);
+template bool Fp8LinearBackwardInput<bf16>::native(const Context&,
+                                                   const Fp8LinearBackwardInput<bf16>&);
 
 }  // namespace tern::ops

@@ -32,25 +32,23 @@ bool multiply_codes(const Context& context, const Fp8Rows& x, const Fp8Rows& w, 
 }  // namespace
 
 template <class T>
-bool native_fp8_weight_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
-                               const Fp8Rows& rounded, Vector<const T> bias, Matrix<T> y,
-                               Matrix<const T> added, const Fp8Rows& coded) {
-  if (y.size() == 0) return true;
-  if (bias.size() > 0) return false;
-  const bool adds = added.size() > 0, in_place = !adds || added.data() == y.data();
+bool Fp8WeightForward<T>::native(const Context& context, const Fp8WeightForward& call) {
+  if (call.y.size() == 0) return true;
+  if (call.bias.size() > 0) return false;
+  const bool adds = call.added.size() > 0, in_place = !adds || call.added.data() == call.y.data();
   return (in_place &&
           skinny_gemm(*context.library)
-              .multiply<T>(detail::stream_of(context), {.x = x,
-                                                        .w = w,
-                                                        .coded_x = coded,
-                                                        .coded_w = rounded,
-                                                        .y = y,
+              .multiply<T>(detail::stream_of(context), {.x = call.x,
+                                                        .w = call.w,
+                                                        .coded_x = call.coded,
+                                                        .coded_w = call.rounded,
+                                                        .y = call.y,
                                                         .added = adds,
                                                         .early = context.constant_weights})) ||
-         multiply_codes<T>(context, coded, rounded, y, adds ? added.data() : nullptr);
+         multiply_codes<T>(context, call.coded, call.rounded, call.y,
+                           adds ? call.added.data() : nullptr);
 }
 
-template decltype(native_fp8_weight_forward<bf16>) native_fp8_weight_forward<bf16>;
-template decltype(native_fp8_weight_forward<fp16>) native_fp8_weight_forward<fp16>;
+TERN_INSTANTIATE_NATIVE(Fp8WeightForward)
 
 }  // namespace tern::ops

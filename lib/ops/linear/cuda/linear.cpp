@@ -62,98 +62,97 @@ __global__ void add_partial_sums(const float* partial, int slices, std::size_t c
 }  // namespace
 
 template <class T>
-bool native_column_sums(const Context& context, Matrix<const T> x, Vector<float> result) {
-  if (x.size() == 0) return true;
-  const std::size_t rows = x.extent(0), columns = x.extent(1);
+bool ColumnSums<T>::native(const Context& context, const ColumnSums& call) {
+  if (call.x.size() == 0) return true;
+  const std::size_t rows = call.x.extent(0), columns = call.x.extent(1);
   const unsigned wide = blocks_for(columns, column_threads);
   const unsigned slices =
       std::max(1u, std::min<unsigned>(8 * multiprocessors() / wide, blocks_for(rows, 16)));
   float* partial = context.library->scratch(slices * columns);
-  slice_sums<<<dim3(wide, slices), column_threads, 0, stream_of(context)>>>(x.data(), rows, columns,
-                                                                            partial);
+  slice_sums<<<dim3(wide, slices), column_threads, 0, stream_of(context)>>>(call.x.data(), rows,
+                                                                            columns, partial);
   add_partial_sums<<<wide, column_threads, 0, stream_of(context)>>>(partial, slices, columns,
-                                                                    result.data());
+                                                                    call.sums.data());
   check_launch("column_sums");
   return true;
 }
 
 template <class T>
-bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
-                           Vector<const T> bias, Matrix<T> y, Matrix<const T> added) {
-  if (y.size() == 0) return true;
-  const bool adds = added.size() > 0, in_place = !adds || added.data() == y.data();
-  if (bias.size() == 0 && in_place &&
+bool LinearForward<T>::native(const Context& context, const LinearForward& call) {
+  if (call.y.size() == 0) return true;
+  const bool adds = call.added.size() > 0, in_place = !adds || call.added.data() == call.y.data();
+  if (call.bias.size() == 0 && in_place &&
       skinny_gemm(*context.library)
-          .multiply<T>(stream_of(context),
-                       {.x = x, .w = w, .y = y, .added = adds, .early = context.constant_weights}))
+          .multiply<T>(stream_of(context), {.x = call.x,
+                                            .w = call.w,
+                                            .y = call.y,
+                                            .added = adds,
+                                            .early = context.constant_weights}))
     return true;
   return products(*context.library)
-      .multiply(work_of(context), operand<T>(x), operand<T>(w, true), y.data(),
-                adds ? added.data() : nullptr, {.bias = bias.size() ? bias.data() : nullptr});
+      .multiply(work_of(context), operand<T>(call.x), operand<T>(call.w, true), call.y.data(),
+                adds ? call.added.data() : nullptr,
+                {.bias = call.bias.size() ? call.bias.data() : nullptr});
 }
 
 template <class T>
-bool native_linear_activation_forward(const Context& context, Activation activation,
-                                      Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
-                                      Matrix<T> up, Matrix<T> y) {
-  if (!gelu_is_epilogue(context, activation, up)) return false;
+bool LinearActivationForward<T>::native(const Context& context,
+                                        const LinearActivationForward& call) {
+  if (!gelu_is_epilogue(context, call.activation, call.up)) return false;
   return products(*context.library)
-      .multiply(work_of(context), operand<T>(x), operand<T>(w, true), y.data(), nullptr,
-                {.bias = bias.size() ? bias.data() : nullptr,
+      .multiply(work_of(context), operand<T>(call.x), operand<T>(call.w, true), call.y.data(),
+                nullptr,
+                {.bias = call.bias.size() ? call.bias.data() : nullptr,
                  .gelu = Epilogue::Gelu::forward,
-                 .input = up.data()});
+                 .input = call.up.data()});
 }
 
 template <class T>
-bool native_linear_activation_backward(const Context& context, Activation activation,
-                                       Matrix<const T> dy, Matrix<const T> w, Matrix<const T> up,
-                                       Matrix<T>, Matrix<T> dup) {
+bool LinearActivationBackward<T>::native(const Context& context,
+                                         const LinearActivationBackward& call) {
   // Some of cuBLASLt's algorithms write results before they have read all slopes.
-  if (dup.data() == up.data() || !gelu_is_epilogue(context, activation, up)) return false;
-  return products(*context.library)
-      .multiply(work_of(context), operand<T>(dy), operand<T>(w), dup.data(), nullptr,
-                {.gelu = Epilogue::Gelu::backward, .input = const_cast<T*>(up.data())});
-}
-
-template <class T>
-bool native_linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<const T> w,
-                                  Matrix<T> dx, Write write) {
-  if (dx.size() == 0) return true;
-  return products(*context.library)
-      .multiply(work_of(context), operand<T>(dy), operand<T>(w), dx.data(),
-                write == Write::add ? dx.data() : nullptr);
-}
-
-template <class T>
-bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
-                                   Matrix<float> dw, Vector<float> dbias, Write write) {
-  if (dy.extent(0) == 0 || dw.size() == 0) return true;
-  if (!products(*context.library)
-           .multiply(work_of(context), operand<T>(dy, true), operand<T>(x), dw.data(),
-                     write == Write::add ? 1.0f : 0.0f))
+  if (call.dup.data() == call.up.data() || !gelu_is_epilogue(context, call.activation, call.up))
     return false;
-  if (dbias.size()) column_sums<T>(context, dy, dbias);
+  return products(*context.library)
+      .multiply(work_of(context), operand<T>(call.dy), operand<T>(call.w), call.dup.data(), nullptr,
+                {.gelu = Epilogue::Gelu::backward, .input = const_cast<T*>(call.up.data())});
+}
+
+template <class T>
+bool LinearBackwardInput<T>::native(const Context& context, const LinearBackwardInput& call) {
+  if (call.dx.size() == 0) return true;
+  return products(*context.library)
+      .multiply(work_of(context), operand<T>(call.dy), operand<T>(call.w), call.dx.data(),
+                call.write == Write::add ? call.dx.data() : nullptr);
+}
+
+template <class T>
+bool LinearBackwardWeight<T>::native(const Context& context, const LinearBackwardWeight& call) {
+  if (call.dw.size() == 0) return true;
+  if (call.dy.extent(0) == 0) return call.write == Write::add;
+  if (!products(*context.library)
+           .multiply(work_of(context), operand<T>(call.dy, true), operand<T>(call.x),
+                     call.dw.data(), call.write == Write::add ? 1.0f : 0.0f))
+    return false;
+  if (call.dbias.size()) run(context, ColumnSums<T>{.x = call.dy, .sums = call.dbias});
   return true;
 }
 
 template <class T>
-bool native_batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b,
-                            double beta, Tensor3<const T> c, Tensor3<T> d) {
-  const MatrixProduct::Batch batch{d.extent(0), static_cast<float>(alpha), static_cast<float>(beta),
-                                   c.data()};
+bool BatchedProduct<T>::native(const Context& context, const BatchedProduct& call) {
+  if (call.d.size() == 0) return true;
+  const MatrixProduct::Batch batch{call.d.extent(0), static_cast<float>(call.alpha),
+                                   static_cast<float>(call.beta), call.c.data()};
   return products(*context.library)
-      .multiply(work_of(context), batch, operand<T>(a), operand<T>(b), d.data());
+      .multiply(work_of(context), batch, operand<T>(call.a), operand<T>(call.b), call.d.data());
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template decltype(native_column_sums<T>) native_column_sums<T>;                               \
-  template decltype(native_linear_forward<T>) native_linear_forward<T>;                         \
-  template decltype(native_linear_activation_forward<T>) native_linear_activation_forward<T>;   \
-  template decltype(native_linear_activation_backward<T>) native_linear_activation_backward<T>; \
-  template decltype(native_linear_backward_input<T>) native_linear_backward_input<T>;           \
-  template decltype(native_linear_backward_weight<T>) native_linear_backward_weight<T>;         \
-  template decltype(native_batched_product<T>) native_batched_product<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(ColumnSums)
+TERN_INSTANTIATE_NATIVE(LinearForward)
+TERN_INSTANTIATE_NATIVE(LinearActivationForward)
+TERN_INSTANTIATE_NATIVE(LinearActivationBackward)
+TERN_INSTANTIATE_NATIVE(LinearBackwardInput)
+TERN_INSTANTIATE_NATIVE(LinearBackwardWeight)
+TERN_INSTANTIATE_NATIVE(BatchedProduct)
 
 }  // namespace tern::ops

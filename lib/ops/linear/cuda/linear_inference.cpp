@@ -8,25 +8,20 @@ namespace tern::ops {
 using namespace cuda;
 
 template <class T>
-bool native_linear_activation_inference(const Context& context, Activation activation,
-                                        Matrix<const T> x, Matrix<const T> w,
-                                        const Fp8Rows& weights, Vector<const T> bias, Matrix<T>,
-                                        Matrix<T> y, const Fp8Rows& inputs) {
-  if (y.size() == 0) return true;
-  return bias.size() == 0 &&
+bool LinearActivationInference<T>::native(const Context& context,
+                                          const LinearActivationInference& call) {
+  if (call.y.size() == 0) return true;
+  return call.bias.size() == 0 &&
          skinny_gemm(*context.library)
-             .multiply<T>(detail::stream_of(context), {.x = x,
-                                                       .w = w,
-                                                       .coded_x = inputs,
-                                                       .coded_w = weights,
-                                                       .y = y,
+             .multiply<T>(detail::stream_of(context), {.x = call.x,
+                                                       .w = call.w,
+                                                       .coded_x = call.inputs,
+                                                       .coded_w = call.weights,
+                                                       .y = call.y,
                                                        .early = context.constant_weights,
-                                                       .activation = activation});
+                                                       .activation = call.activation});
 }
 
-template decltype(native_linear_activation_inference<bf16>)
-    native_linear_activation_inference<bf16>;
-template decltype(native_linear_activation_inference<fp16>)
-    native_linear_activation_inference<fp16>;
+TERN_INSTANTIATE_NATIVE(LinearActivationInference)
 
 }  // namespace tern::ops

@@ -16,7 +16,7 @@ Matrix<const T> numbers(const Context& context, const Fp8Matrix& of, bool transp
                workspace.size());
   const Matrix<T> to(workspace.data() + at, codes.extent(transposed ? 1 : 0),
                      codes.extent(transposed ? 0 : 1));
-  fp8_numbers<T>(context, of, transposed, to);
+  run(context, Fp8Numbers<T>{.of = of, .transposed = transposed, .to = to});
   return to;
 }
 
@@ -32,46 +32,49 @@ void require_shapes(const Bytes& a, const Bytes& b, const Y& y) {
 }  // namespace
 
 template <class T>
-void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, const Fp8Matrix& x,
-                        const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y,
-                        Matrix<const T> added) {
+void Fp8LinearForward<T>::check() const {
   require_shapes(x.straight, w.straight, y);
-  if (native<&fp8_linear_forward<T>>(context, work, x, w, bias, y, added)) return;
-  const auto a = numbers<T>(context, x, false, work.values());
-  const auto b = numbers<T>(context, w, false, work.values(), a.size());
-  linear_forward<T>(context.portable(), a, b, bias, y, added);
 }
 
 template <class T>
-void fp8_linear_backward_weight(const Context& context, const Fp8Workspace<T>& work,
-                                const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<Accumulate<T>> dw,
-                                Write write) {
+void Fp8LinearForward<T>::portable(const Context& context, const Fp8LinearForward& call) {
+  const auto a = numbers<T>(context, call.x, false, call.workspace);
+  const auto b = numbers<T>(context, call.w, false, call.workspace, a.size());
+  run(context.portable(),
+      LinearForward<T>{.x = a, .w = b, .bias = call.bias, .y = call.y, .added = call.added});
+}
+
+template <class T>
+void Fp8LinearBackwardWeight<T>::check() const {
   require_shapes(dy.transposed, x.transposed, dw);
-  if (dy.transposed.extent(1) == 0 && write == Write::overwrite)
-    return Kokkos::deep_copy(context.space, dw, Accumulate<T>(0));
-  if (native<&fp8_linear_backward_weight<T>>(context, work, dy, x, dw, write)) return;
-  const auto a = numbers<T>(context, dy, true, work.values());
-  const auto b = numbers<T>(context, x, true, work.values(), a.size());
-  linear_backward_weight<T>(context.portable(), a, b, dw, {}, write);
 }
 
 template <class T>
-void fp8_linear_backward_input(const Context& context, const Fp8Workspace<T>& work,
-                               const Fp8Matrix& dy, const Fp8Matrix& w, Matrix<T> dx) {
-  require_shapes(dy.straight, w.transposed, dx);
-  if (native<&fp8_linear_backward_input<T>>(context, work, dy, w, dx)) return;
-  const auto a = numbers<T>(context, dy, false, work.values());
-  const auto b = numbers<T>(context, w, true, work.values(), a.size());
-  linear_backward_input<T>(context.portable(), a, b, dx);
+void Fp8LinearBackwardWeight<T>::portable(const Context& context,
+                                          const Fp8LinearBackwardWeight& call) {
+  if (call.dy.transposed.extent(1) == 0 && call.write == Write::overwrite)
+    return Kokkos::deep_copy(context.space, call.dw, Accumulate<T>(0));
+  const auto a = numbers<T>(context, call.dy, true, call.workspace);
+  const auto b = numbers<T>(context, call.x, true, call.workspace, a.size());
+  run(context.portable(),
+      LinearBackwardWeight<T>{.dy = a, .x = b, .dw = call.dw, .write = call.write});
 }
 
-#define INSTANTIATE(T)                                                            \
-  template decltype(fp8_linear_forward<T>) fp8_linear_forward<T>;                 \
-  template decltype(fp8_linear_backward_weight<T>) fp8_linear_backward_weight<T>; \
-  template decltype(fp8_linear_backward_input<T>) fp8_linear_backward_input<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+template <class T>
+void Fp8LinearBackwardInput<T>::check() const {
+  require_shapes(dy.straight, w.transposed, dx);
+}
+
+template <class T>
+void Fp8LinearBackwardInput<T>::portable(const Context& context,
+                                         const Fp8LinearBackwardInput& call) {
+  const auto a = numbers<T>(context, call.dy, false, call.workspace);
+  const auto b = numbers<T>(context, call.w, true, call.workspace, a.size());
+  run(context.portable(), LinearBackwardInput<T>{.dy = a, .w = b, .dx = call.dx});
+}
+
+TERN_INSTANTIATE_PORTABLE(Fp8LinearForward)
+TERN_INSTANTIATE_PORTABLE(Fp8LinearBackwardWeight)
+TERN_INSTANTIATE_PORTABLE(Fp8LinearBackwardInput)
 
 }  // namespace tern::ops

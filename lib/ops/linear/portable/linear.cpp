@@ -90,70 +90,85 @@ detail::Operand<T> operand(const Factor<T>& f, bool summed_by_rows) {
 }  // namespace
 
 template <class T>
-void linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
-                    Vector<const T> bias, Matrix<T> y, Matrix<const T> added) {
+void LinearForward<T>::check() const {
   require_map(x, w, y);
   if (added.size() > 0) require_map(x, w, added);
-  if (native<&linear_forward<T>>(context, x, w, bias, y, added)) return;
-  Write write = added.size() > 0 ? Write::add : Write::overwrite;
-  if (write == Write::add && added.data() != y.data()) Kokkos::deep_copy(context.space, y, added);
-  if (bias.extent(0) > 0) {
-    spread_bias<T>(context, bias, y, write);
+}
+
+template <class T>
+void LinearForward<T>::portable(const Context& context, const LinearForward& call) {
+  Write write = call.added.size() > 0 ? Write::add : Write::overwrite;
+  if (write == Write::add && call.added.data() != call.y.data())
+    Kokkos::deep_copy(context.space, call.y, call.added);
+  if (call.bias.extent(0) > 0) {
+    spread_bias<T>(context, call.bias, call.y, write);
     write = Write::add;
   }
-  if (context.batch_invariant) return batch_invariant_product<T>(context, x, w, y, write);
-  gemm<T, T>(context, normal, x, transposed, w, y, write);
+  if (context.batch_invariant)
+    return batch_invariant_product<T>(context, call.x, call.w, call.y, write);
+  gemm<T, T>(context, normal, call.x, transposed, call.w, call.y, write);
 }
 
 template <class T>
-void linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<const T> w,
-                           Matrix<T> dx, Write write) {
+void LinearBackwardInput<T>::check() const {
   require_map(dx, w, dy);
-  if (native<&linear_backward_input<T>>(context, dy, w, dx, write)) return;
-  gemm<T, T>(context, normal, dy, normal, w, dx, write);
 }
 
 template <class T>
-void linear_activation_forward(const Context& context, Activation activation, Matrix<const T> x,
-                               Matrix<const T> w, Vector<const T> bias, Matrix<T> up, Matrix<T> y) {
+void LinearBackwardInput<T>::portable(const Context& context, const LinearBackwardInput& call) {
+  gemm<T, T>(context, normal, call.dy, normal, call.w, call.dx, call.write);
+}
+
+template <class T>
+void LinearActivationForward<T>::check() const {
   require_map(x, w, up);
-  if (native<&linear_activation_forward<T>>(context, activation, x, w, bias, up, y)) return;
-  linear_forward<T>(context, x, w, bias, up);
-  activation_forward<T>(context, activation, up, y);
 }
 
 template <class T>
-void linear_activation_backward(const Context& context, Activation activation, Matrix<const T> dy,
-                                Matrix<const T> w, Matrix<const T> up, Matrix<T> dactivated,
-                                Matrix<T> dup) {
+void LinearActivationForward<T>::portable(const Context& context,
+                                          const LinearActivationForward& call) {
+  run(context, LinearForward<T>{.x = call.x, .w = call.w, .bias = call.bias, .y = call.up});
+  run(context, ActivationForward<T>{.kind = call.activation, .x = call.up, .y = call.y});
+}
+
+template <class T>
+void LinearActivationBackward<T>::check() const {
   require_map(dactivated, w, dy);
-  if (native<&linear_activation_backward<T>>(context, activation, dy, w, up, dactivated, dup))
-    return;
-  linear_backward_input<T>(context, dy, w, dactivated);
-  activation_backward<T>(context, activation, up, dactivated, dup);
 }
 
 template <class T>
-void linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
-                            Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias, Write write) {
+void LinearActivationBackward<T>::portable(const Context& context,
+                                           const LinearActivationBackward& call) {
+  run(context, LinearBackwardInput<T>{.dy = call.dy, .w = call.w, .dx = call.dactivated});
+  run(context, ActivationBackward<T>{
+                   .kind = call.activation, .x = call.up, .dy = call.dactivated, .dx = call.dup});
+}
+
+template <class T>
+void LinearBackwardWeight<T>::check() const {
   require_map(x, dw, dy);
-  if (dy.extent(0) == 0 && write == Write::overwrite)
-    return Kokkos::deep_copy(context.space, dw, Accumulate<T>(0));
-  if (native<&linear_backward_weight<T>>(context, dy, x, dw, dbias, write)) return;
-  gemm<T, Accumulate<T>>(context, transposed, dy, normal, x, dw, write);
-  if (dbias.extent(0) > 0) detail::column_sums<T>(context, dy, dbias);
 }
 
 template <class T>
-void column_sums(const Context& context, Matrix<const T> x, Vector<Accumulate<T>> sums) {
+void LinearBackwardWeight<T>::portable(const Context& context, const LinearBackwardWeight& call) {
+  if (call.dy.extent(0) == 0 && call.write == Write::overwrite)
+    return Kokkos::deep_copy(context.space, call.dw, Accumulate<T>(0));
+  gemm<T, Accumulate<T>>(context, transposed, call.dy, normal, call.x, call.dw, call.write);
+  if (call.dbias.extent(0) > 0) detail::column_sums<T>(context, call.dy, call.dbias);
+}
+
+template <class T>
+void ColumnSums<T>::check() const {
   TERN_REQUIRE(sums.size() == x.extent(1), "{} sums of {} columns", sums.size(), x.extent(1));
-  if (native<&column_sums<T>>(context, x, sums)) return;
-  detail::column_sums<T>(context, x, sums);
 }
 
 template <class T>
-void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b, double beta,
-                     Tensor3<const T> c, Tensor3<T> d) {
+void ColumnSums<T>::portable(const Context& context, const ColumnSums& call) {
+  detail::column_sums<T>(context, call.x, call.sums);
+}
+
+template <class T>
+void BatchedProduct<T>::check() const {
   const std::size_t count = d.extent(0);
   TERN_REQUIRE(a.matrices.extent(0) == count && b.matrices.extent(0) == count &&
                    a.rows() == d.extent(1) && b.columns() == d.extent(2) && a.columns() == b.rows(),
@@ -163,35 +178,36 @@ void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T
   TERN_REQUIRE(beta == 0 || (c.size() == d.size() && c.extent(1) == d.extent(1)),
                "{} ({}, {}) added to {} ({}, {})", c.extent(0), c.extent(1), c.extent(2), count,
                d.extent(1), d.extent(2));
-  if (d.size() == 0) return;
-  if (native<&batched_product<T>>(context, alpha, a, b, beta, c, d)) return;
+}
+
+template <class T>
+void BatchedProduct<T>::portable(const Context& context, const BatchedProduct& call) {
+  const std::size_t count = call.d.extent(0);
+  if (call.d.size() == 0) return;
   using A = Accumulate<T>;
   if constexpr (is_half<T>) {
-    const detail::Scaling<T> scaling{static_cast<A>(alpha), static_cast<A>(beta), c.data()};
-    const detail::Strides strides{static_cast<int>(count), stride(a.matrices), stride(b.matrices),
-                                  stride(d)};
-    detail::tiled_gemm<T, T>(context, operand(a, false), operand(b, true), matrix(d, 0),
-                             a.columns(), scaling, strides);
+    const detail::Scaling<T> scaling{static_cast<A>(call.alpha), static_cast<A>(call.beta),
+                                     call.c.data()};
+    const detail::Strides strides{static_cast<int>(count), stride(call.a.matrices),
+                                  stride(call.b.matrices), stride(call.d)};
+    detail::tiled_gemm<T, T>(context, operand(call.a, false), operand(call.b, true),
+                             matrix(call.d, 0), call.a.columns(), scaling, strides);
   } else {
-    if (beta != 0) Kokkos::deep_copy(context.space, flat(d), flat(c));
+    if (call.beta != 0) Kokkos::deep_copy(context.space, flat(call.d), flat(call.c));
     for (std::size_t i = 0; i < count; ++i)
-      detail::blas_gemm<T>(context, a.transposed ? "T" : "N", b.transposed ? "T" : "N",
-                           static_cast<T>(alpha), matrix(a.matrices, i), matrix(b.matrices, i),
-                           static_cast<T>(beta), matrix(d, i));
+      detail::blas_gemm<T>(context, call.a.transposed ? "T" : "N", call.b.transposed ? "T" : "N",
+                           static_cast<T>(call.alpha), matrix(call.a.matrices, i),
+                           matrix(call.b.matrices, i), static_cast<T>(call.beta),
+                           matrix(call.d, i));
   }
 }
 
-#define INSTANTIATE(T)                                                            \
-  template decltype(linear_forward<T>) linear_forward<T>;                         \
-  template decltype(linear_backward_input<T>) linear_backward_input<T>;           \
-  template decltype(linear_activation_forward<T>) linear_activation_forward<T>;   \
-  template decltype(linear_activation_backward<T>) linear_activation_backward<T>; \
-  template decltype(linear_backward_weight<T>) linear_backward_weight<T>;         \
-  template decltype(column_sums<T>) column_sums<T>;                               \
-  template decltype(batched_product<T>) batched_product<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(LinearForward)
+TERN_INSTANTIATE_PORTABLE(LinearBackwardInput)
+TERN_INSTANTIATE_PORTABLE(LinearActivationForward)
+TERN_INSTANTIATE_PORTABLE(LinearActivationBackward)
+TERN_INSTANTIATE_PORTABLE(LinearBackwardWeight)
+TERN_INSTANTIATE_PORTABLE(ColumnSums)
+TERN_INSTANTIATE_PORTABLE(BatchedProduct)
 
 }  // namespace tern::ops

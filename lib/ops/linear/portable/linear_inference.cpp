@@ -5,23 +5,24 @@
 namespace tern::ops {
 
 template <class T>
-void linear_activation_inference(const Context& context, Activation activation, Matrix<const T> x,
-                                 Matrix<const T> w, const Fp8Rows& weights, Vector<const T> bias,
-                                 Matrix<T> up, Matrix<T> y, const Fp8Rows& inputs) {
-  if (native<&linear_activation_inference<T>>(context, activation, x, w, weights, bias, up, y,
-                                              inputs))
-    return;
-  if (!weights.wanted())
-    return linear_activation_forward<T>(context, activation, x, w, bias, up, y);
-  fp8_weight_forward<T>(context, x, w, weights, bias, up, {}, inputs);
-  activation_forward<T>(context, activation, up, y);
+void LinearActivationInference<T>::portable(const Context& context,
+                                            const LinearActivationInference& call) {
+  if (!call.weights.wanted())
+    return run(context, LinearActivationForward<T>{.activation = call.activation,
+                                                   .x = call.x,
+                                                   .w = call.w,
+                                                   .bias = call.bias,
+                                                   .up = call.up,
+                                                   .y = call.y});
+  run(context, Fp8WeightForward<T>{.x = call.x,
+                                   .w = call.w,
+                                   .rounded = call.weights,
+                                   .bias = call.bias,
+                                   .y = call.up,
+                                   .coded = call.inputs});
+  run(context, ActivationForward<T>{.kind = call.activation, .x = call.up, .y = call.y});
 }
 
-#define INSTANTIATE(T) \
-  template decltype(linear_activation_inference<T>) linear_activation_inference<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(LinearActivationInference)
 
 }  // namespace tern::ops

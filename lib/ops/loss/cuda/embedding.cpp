@@ -113,64 +113,57 @@ __global__ void embedding_positions(const T* dx, int sequences, int tokens, int 
 }  // namespace
 
 template <class T>
-bool native_embedding_forward(const Context& context, Vector<const std::int32_t> tokens,
-                              Matrix<const T> table, Matrix<const T> positions,
-                              std::size_t tokens_per_sequence, int first, Matrix<T> x) {
-  if (x.size() == 0) return true;
-  const T* positions_data = positions.size() ? positions.data() : nullptr;
-  if (x.extent(1) % pack_size != 0 || !all_aligned(table.data(), positions_data, x.data()))
+bool EmbeddingForward<T>::native(const Context& context, const EmbeddingForward& call) {
+  if (call.x.size() == 0) return true;
+  const T* positions_data = call.positions.size() ? call.positions.data() : nullptr;
+  if (call.x.extent(1) % pack_size != 0 ||
+      !all_aligned(call.table.data(), positions_data, call.x.data()))
     return false;
-  const Gather<T> a{tokens.data(),
-                    table.data(),
+  const Gather<T> a{call.tokens.data(),
+                    call.table.data(),
                     positions_data,
-                    x.data(),
-                    x.extent(0),
-                    x.extent(1),
-                    static_cast<int>(tokens_per_sequence),
-                    first};
-  embedding_rows<<<blocks_for(x.size() / pack_size, block_threads), block_threads, 0,
+                    call.x.data(),
+                    call.x.extent(0),
+                    call.x.extent(1),
+                    static_cast<int>(call.tokens_per_sequence),
+                    call.first};
+  embedding_rows<<<blocks_for(call.x.size() / pack_size, block_threads), block_threads, 0,
                    stream_of(context)>>>(a);
   check_launch("embedding_forward");
   return true;
 }
 
 template <class T>
-bool native_embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
-                               Vector<const std::int32_t> order, Matrix<const T> dx,
-                               std::size_t tokens_per_sequence, Matrix<float> dtable,
-                               Matrix<float> dpositions) {
-  if (dx.size() == 0) return true;
-  const int rows = static_cast<int>(dx.extent(0)), width = static_cast<int>(dx.extent(1));
+bool EmbeddingBackward<T>::native(const Context& context, const EmbeddingBackward& call) {
+  if (call.dx.size() == 0) return true;
+  const int rows = static_cast<int>(call.dx.extent(0)), width = static_cast<int>(call.dx.extent(1));
   const auto segments = static_cast<unsigned>(divide_up(rows, segment_rows));
-  float* dpositions_data = dpositions.size() ? dpositions.data() : nullptr;
-  if (width % pack_size != 0 || !all_aligned(dx.data(), dtable.data(), dpositions_data) ||
+  float* dpositions_data = call.dpositions.size() ? call.dpositions.data() : nullptr;
+  if (width % pack_size != 0 || !all_aligned(call.dx.data(), call.dtable.data(), dpositions_data) ||
       std::size_t(segments) * width * sizeof(float) > NativeLibrary::workspace_bytes)
     return false;
   const auto stream = stream_of(context);
   const unsigned wide = blocks_for(static_cast<std::size_t>(width) / pack_size, block_threads);
-  const Scatter<T> a{tokens.data(),
-                     order.data(),
-                     dx.data(),
-                     dtable.data(),
+  const Scatter<T> a{call.tokens.data(),
+                     call.order.data(),
+                     call.dx.data(),
+                     call.dtable.data(),
                      context.library->scratch(std::size_t(segments) * width),
                      rows,
                      width};
   embedding_segments<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
   embedding_carried<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
   if (dpositions_data) {
-    const auto length = static_cast<unsigned>(tokens_per_sequence);
+    const auto length = static_cast<unsigned>(call.tokens_per_sequence);
     embedding_positions<<<dim3(length, wide), block_threads, 0, stream>>>(
-        dx.data(), rows / static_cast<int>(length), static_cast<int>(length), width,
+        call.dx.data(), rows / static_cast<int>(length), static_cast<int>(length), width,
         dpositions_data);
   }
   check_launch("embedding_backward");
   return true;
 }
 
-#define INSTANTIATE(T)                                                        \
-  template decltype(native_embedding_forward<T>) native_embedding_forward<T>; \
-  template decltype(native_embedding_backward<T>) native_embedding_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(EmbeddingForward)
+TERN_INSTANTIATE_NATIVE(EmbeddingBackward)
 
 }  // namespace tern::ops

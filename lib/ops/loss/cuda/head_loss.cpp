@@ -146,7 +146,7 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
   for (std::size_t first = 0; first < rows; first += size) {
     const std::size_t n = std::min(size, rows - first);
     const Matrix<T> part = rows_of(logits, 0, n);
-    linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
+    run(context, LinearForward<T>{.x = rows_of(x, first, n), .w = w, .y = part});
     const bool in_fp8 = fp8.takes(n, w);
     if (in_fp8)
       cudaMemsetAsync(fp8.gradient.magnitude.data(), 0, sizeof(std::uint32_t), stream_of(context));
@@ -175,20 +175,22 @@ bool packed(const Matrix<T>& logits) {
 }  // namespace
 
 template <class T>
-bool native_head_loss_forward(const Context& context, const HeadLossForward<T>& call) {
+bool HeadLossForward<T>::native(const Context& context, const HeadLossForward& call) {
   if (!packed(call.logits)) return false;
-  for_each_chunk<T>(
-      context, call.options, call.x, call.w, call.targets, nullptr, call.logits, call.losses, {},
-      [&](std::size_t first, const Matrix<T>& chunk, const Rows<T>&) {
-        if (call.best.extent(0) > 0)
-          argmax_rows<T>(context, chunk, call.options.vocabulary,
-                         Vector<std::int32_t>(call.best.data() + first, chunk.extent(0)));
-      });
+  for_each_chunk<T>(context, call.options, call.x, call.w, call.targets, nullptr, call.logits,
+                    call.losses, {},
+                    [&](std::size_t first, const Matrix<T>& chunk, const Rows<T>&) {
+                      if (call.best.extent(0) > 0)
+                        run(context, ArgmaxRows<T>{.logits = chunk,
+                                                   .vocabulary = call.options.vocabulary,
+                                                   .best = Vector<std::int32_t>(
+                                                       call.best.data() + first, chunk.extent(0))});
+                    });
   return true;
 }
 
 template <class T>
-bool native_head_loss_backward(const Context& context, const HeadLossBackward<T>& call) {
+bool HeadLossBackward<T>::native(const Context& context, const HeadLossBackward& call) {
   if (!packed(call.logits) || (call.fp8.workspace && !rounds_to_fp8<T>)) return false;
   Fp8Matrix w;
   const auto products = [&](std::size_t first, const Matrix<T>& chunk, const Rows<T>& rows) {
@@ -202,23 +204,23 @@ bool native_head_loss_backward(const Context& context, const HeadLossBackward<T>
         launch_rounding("logit_gradients", stream_of(context), LogitGradients<T>{{}, rows}, n,
                         chunk.extent(1), dlogits, Scaling::known);
         if (!w.wanted()) w = in.weights(context, call.w, true);
-        fp8_linear_backward_input<T>(context, in, dlogits, w, dx);
-        fp8_linear_backward_weight<T>(context, in, dlogits,
-                                      in.rounded_input(context, x, call.fp8.input), call.dw);
+        run(context,
+            Fp8LinearBackwardInput<T>{.workspace = in.values(), .dy = dlogits, .w = w, .dx = dx});
+        run(context, Fp8LinearBackwardWeight<T>{.workspace = in.values(),
+                                                .dy = dlogits,
+                                                .x = in.rounded_input(context, x, call.fp8.input),
+                                                .dw = call.dw});
         return;
       }
-    linear_backward_input<T>(context, chunk, call.w, dx);
-    linear_backward_weight<T>(context, chunk, x, call.dw, {});
+    run(context, LinearBackwardInput<T>{.dy = chunk, .w = call.w, .dx = dx});
+    run(context, LinearBackwardWeight<T>{.dy = chunk, .x = x, .dw = call.dw});
   };
   for_each_chunk<T>(context, call.options, call.x, call.w, call.targets, call.weights.data(),
                     call.logits, call.losses, call.fp8, products);
   return true;
 }
 
-#define INSTANTIATE(T)                                                        \
-  template decltype(native_head_loss_forward<T>) native_head_loss_forward<T>; \
-  template decltype(native_head_loss_backward<T>) native_head_loss_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(HeadLossForward)
+TERN_INSTANTIATE_NATIVE(HeadLossBackward)
 
 }  // namespace tern::ops

@@ -102,39 +102,35 @@ PartRows<T> part_rows(Matrix<T> logits, std::size_t first, std::size_t vocabular
 }  // namespace
 
 template <class T>
-bool native_row_parts(const Context& context, Matrix<const T> logits, std::size_t first,
-                      std::size_t vocabulary, Vector<const std::int32_t> targets,
-                      Matrix<float> figures) {
-  if (logits.size() == 0) return true;
-  if (logits.extent(1) % pack_size != 0 || !all_aligned(logits.data(), figures.data()))
+bool RowParts<T>::native(const Context& context, const RowParts& call) {
+  if (call.logits.size() == 0) return true;
+  if (call.logits.extent(1) % pack_size != 0 ||
+      !all_aligned(call.logits.data(), call.figures.data()))
     return false;
-  const auto rows = static_cast<unsigned>(logits.extent(0));
+  const auto rows = static_cast<unsigned>(call.logits.extent(0));
   part_figures<<<rows, row_threads, 0, stream_of(context)>>>(
-      part_rows(logits, first, vocabulary, targets), reinterpret_cast<float4*>(figures.data()));
+      part_rows(call.logits, call.first, call.vocabulary, call.targets),
+      reinterpret_cast<float4*>(call.figures.data()));
   check_launch("row_parts");
   return true;
 }
 
 template <class T>
-bool native_row_gradients(const Context& context, const HeadOptions& options, std::size_t first,
-                          Vector<const std::int32_t> targets, Vector<const float> weights,
-                          Vector<const float> lse, Matrix<T> logits) {
-  if (logits.size() == 0) return true;
-  if (logits.extent(1) % pack_size != 0 || !all_aligned(logits.data())) return false;
-  const Gradient gradient{weights.data(), lse.data(), static_cast<float>(options.z_loss),
-                          static_cast<float>(options.cap > 0 ? 1 / options.cap : 0),
-                          static_cast<float>(options.gradient_scale)};
-  const auto rows = static_cast<unsigned>(logits.extent(0));
+bool RowGradients<T>::native(const Context& context, const RowGradients& call) {
+  if (call.logits.size() == 0) return true;
+  if (call.logits.extent(1) % pack_size != 0 || !all_aligned(call.logits.data())) return false;
+  const Gradient gradient{call.weights.data(), call.lse.data(),
+                          static_cast<float>(call.options.z_loss),
+                          static_cast<float>(call.options.cap > 0 ? 1 / call.options.cap : 0),
+                          static_cast<float>(call.options.gradient_scale)};
+  const auto rows = static_cast<unsigned>(call.logits.extent(0));
   part_gradients<<<rows, row_threads, 0, stream_of(context)>>>(
-      part_rows(logits, first, options.vocabulary, targets), gradient);
+      part_rows(call.logits, call.first, call.options.vocabulary, call.targets), gradient);
   check_launch("row_gradients");
   return true;
 }
 
-#define INSTANTIATE(T)                                        \
-  template decltype(native_row_parts<T>) native_row_parts<T>; \
-  template decltype(native_row_gradients<T>) native_row_gradients<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(RowParts)
+TERN_INSTANTIATE_NATIVE(RowGradients)
 
 }  // namespace tern::ops

@@ -84,8 +84,8 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
   for (std::size_t first = 0; first < rows; first += size) {
     const std::size_t n = std::min(size, rows - first);
     const Matrix<T> part = rows_of(logits, 0, n);
-    linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
-    cap_logits<T>(context, options.cap, part);
+    run(context, LinearForward<T>{.x = rows_of(x, first, n), .w = w, .y = part});
+    run(context, CapLogits<T>{.cap = options.cap, .logits = part});
     detail::for_each_row(context, "tern::row_loss", n,
                          RowLoss<T>{part, targets, weights, losses, static_cast<int>(first),
                                     static_cast<int>(vocabulary), static_cast<A>(options.z_loss),
@@ -113,71 +113,79 @@ std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_
 }
 
 template <class T>
-void head_loss_forward(const Context& context, const HeadLossForward<T>& call) {
-  require_chunk(call.options, call.logits, call.w.extent(0));
-  if (native<&head_loss_forward<T>>(context, call)) return;
-  const Context plain = context.portable();
-  for_each_chunk<T>(plain, call.options, call.x, call.w, call.targets, {}, call.logits, call.losses,
-                    [&](std::size_t first, std::size_t n, const Matrix<T>& chunk) {
-                      if (call.best.extent(0) > 0)
-                        argmax_rows<T>(plain, chunk, call.options.vocabulary,
-                                       Vector<std::int32_t>(call.best.data() + first, n));
-                    });
+void HeadLossForward<T>::check() const {
+  require_chunk(options, logits, w.extent(0));
 }
 
 template <class T>
-void gather_rows(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> from,
-                 Matrix<T> to) {
+void HeadLossForward<T>::portable(const Context& context, const HeadLossForward& call) {
+  const Context plain = context.portable();
+  for_each_chunk<T>(
+      plain, call.options, call.x, call.w, call.targets, {}, call.logits, call.losses,
+      [&](std::size_t first, std::size_t n, const Matrix<T>& chunk) {
+        if (call.best.extent(0) > 0)
+          run(plain, ArgmaxRows<T>{.logits = chunk,
+                                   .vocabulary = call.options.vocabulary,
+                                   .best = Vector<std::int32_t>(call.best.data() + first, n)});
+      });
+}
+
+template <class T>
+void GatherRows<T>::check() const {
   const int width = static_cast<int>(to.extent(1)), count = static_cast<int>(rows.extent(0));
   TERN_REQUIRE(rows.extent(0) <= to.extent(0) && from.extent(1) == to.extent(1),
                "{} rows of {} to {} of {}", count, from.extent(1), to.extent(0), width);
+}
+
+template <class T>
+void GatherRows<T>::portable(const Context& context, const GatherRows& call) {
+  const int width = static_cast<int>(call.to.extent(1)),
+            count = static_cast<int>(call.rows.extent(0));
   detail::for_each_row(
-      context, "tern::gather_rows", to.extent(0),
+      context, "tern::gather_rows", call.to.extent(0),
       KOKKOS_LAMBDA(const detail::Team& team, const int row) {
-        const T* in = row < count ? &from(rows(row), 0) : nullptr;
-        T* out = &to(row, 0);
+        const T* in = row < count ? &call.from(call.rows(row), 0) : nullptr;
+        T* out = &call.to(row, 0);
         detail::columns(team, width, [&](int i) { out[i] = in ? in[i] : T(0.0f); });
       });
 }
 
 template <class T>
-void scatter_rows(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> from,
-                  Matrix<T> to) {
-  Kokkos::deep_copy(context.space, to, T(0.0f));
-  const int width = static_cast<int>(to.extent(1));
+void ScatterRows<T>::portable(const Context& context, const ScatterRows& call) {
+  Kokkos::deep_copy(context.space, call.to, T(0.0f));
+  const int width = static_cast<int>(call.to.extent(1));
   detail::for_each_row(
-      context, "tern::scatter_rows", rows.extent(0),
+      context, "tern::scatter_rows", call.rows.extent(0),
       KOKKOS_LAMBDA(const detail::Team& team, const int row) {
-        const T* in = &from(row, 0);
-        T* out = &to(rows(row), 0);
+        const T* in = &call.from(row, 0);
+        T* out = &call.to(call.rows(row), 0);
         detail::columns(team, width, [&](int i) { out[i] = in[i]; });
       });
 }
 
 template <class T>
-void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t vocabulary,
-                 Vector<std::int32_t> best) {
+void ArgmaxRows<T>::portable(const Context& context, const ArgmaxRows& call) {
   using A = Accumulate<T>;
-  const int width = static_cast<int>(vocabulary > 0 ? vocabulary : logits.extent(1));
+  const int width = static_cast<int>(call.vocabulary > 0 ? call.vocabulary : call.logits.extent(1));
   detail::for_each_row(
-      context, "tern::argmax_rows", logits.extent(0),
+      context, "tern::argmax_rows", call.logits.extent(0),
       KOKKOS_LAMBDA(const detail::Team& team, const int row) {
-        const T* values = &logits(row, 0);
+        const T* values = &call.logits(row, 0);
         const A largest = detail::row_max<A>(team, width, [&](int i) { return A(values[i]); });
         // Ties: the lowest index is the largest -index.
-        best(row) = static_cast<std::int32_t>(-detail::row_max<A>(
+        call.best(row) = static_cast<std::int32_t>(-detail::row_max<A>(
             team, width, [&](int i) { return A(values[i]) == largest ? A(-i) : A(-width); }));
       });
 }
 
 template <class T>
-void cap_logits(const Context& context, double cap, Matrix<T> logits) {
+void CapLogits<T>::portable(const Context& context, const CapLogits& call) {
   using A = Accumulate<T>;
-  if (cap <= 0) return;
-  const A limit = static_cast<A>(cap), per_limit = static_cast<A>(1 / cap);
-  T* values = logits.data();
+  if (call.cap <= 0) return;
+  const A limit = static_cast<A>(call.cap), per_limit = static_cast<A>(1 / call.cap);
+  T* values = call.logits.data();
   detail::for_each(
-      context, "tern::cap_logits", logits.size(), KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::cap_logits", call.logits.size(), KOKKOS_LAMBDA(const std::size_t i) {
         values[i] = T(limit * Kokkos::tanh(A(values[i]) * per_limit));
       });
 }
@@ -190,9 +198,12 @@ HeadFp8<T>::HeadFp8(Arena& arena, const Fp8Workspace<T>& of, std::size_t C)
       lse(arena.vector<Accumulate<T>>("log sums of rows", Term::workspace, C)) {}
 
 template <class T>
-void head_loss_backward(const Context& context, const HeadLossBackward<T>& call) {
-  require_chunk(call.options, call.logits, call.w.extent(0));
-  if (native<&head_loss_backward<T>>(context, call)) return;
+void HeadLossBackward<T>::check() const {
+  require_chunk(options, logits, w.extent(0));
+}
+
+template <class T>
+void HeadLossBackward<T>::portable(const Context& context, const HeadLossBackward& call) {
   const Context plain = context.portable();
   Fp8Matrix w;
   const auto products = [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
@@ -203,12 +214,15 @@ void head_loss_backward(const Context& context, const HeadLossBackward<T>& call)
       const auto rounded = in.gradient(dlogits, call.fp8.gradient, false);
       round_operand<T>(plain, rounded, Scaling::current);
       if (!w.wanted()) w = in.weights(plain, call.w, true);
-      fp8_linear_backward_input<T>(plain, in, rounded.rounded, w, dx);
-      fp8_linear_backward_weight<T>(plain, in, rounded.rounded,
-                                    in.rounded_input(plain, x, call.fp8.input), call.dw);
+      run(plain, Fp8LinearBackwardInput<T>{
+                     .workspace = in.values(), .dy = rounded.rounded, .w = w, .dx = dx});
+      run(plain, Fp8LinearBackwardWeight<T>{.workspace = in.values(),
+                                            .dy = rounded.rounded,
+                                            .x = in.rounded_input(plain, x, call.fp8.input),
+                                            .dw = call.dw});
     } else {
-      linear_backward_input<T>(plain, dlogits, call.w, dx);
-      linear_backward_weight<T>(plain, dlogits, x, call.dw, {});
+      run(plain, LinearBackwardInput<T>{.dy = dlogits, .w = call.w, .dx = dx});
+      run(plain, LinearBackwardWeight<T>{.dy = dlogits, .x = x, .dw = call.dw});
     }
   };
   for_each_chunk<T>(plain, call.options, call.x, call.w, call.targets, call.weights, call.logits,
@@ -216,15 +230,19 @@ void head_loss_backward(const Context& context, const HeadLossBackward<T>& call)
 }
 
 template <class A>
-void improvement_weights(const Context& context, const ImprovementWeights<A>& call) {
-  const Vector<const A> losses = call.losses;
-  const Vector<const std::int32_t> targets = call.targets;
-  const Vector<A> weights = call.weights;
-  const std::size_t tokens = call.tokens;
+void ImprovementWeights<A>::check() const {
   TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() && tokens > 0 &&
                    losses.size() % tokens == 0,
                "{} losses, {} targets and {} weights in sequences of {}", losses.size(),
                targets.size(), weights.size(), tokens);
+}
+
+template <class A>
+void ImprovementWeights<A>::portable(const Context& context, const ImprovementWeights& call) {
+  const Vector<const A> losses = call.losses;
+  const Vector<const std::int32_t> targets = call.targets;
+  const Vector<A> weights = call.weights;
+  const std::size_t tokens = call.tokens;
   const int length = static_cast<int>(tokens);
   const A u = static_cast<A>(call.unit), b = static_cast<A>(call.base),
           r = static_cast<A>(call.reward);
@@ -244,19 +262,12 @@ void improvement_weights(const Context& context, const ImprovementWeights<A>& ca
       });
 }
 
-#define INSTANTIATE(T)                                            \
-  template struct HeadFp8<T>;                                     \
-  template decltype(head_loss_forward<T>) head_loss_forward<T>;   \
-  template decltype(head_loss_backward<T>) head_loss_backward<T>; \
-  template decltype(gather_rows<T>) gather_rows<T>;               \
-  template decltype(scatter_rows<T>) scatter_rows<T>;             \
-  template decltype(argmax_rows<T>) argmax_rows<T>;               \
-  template decltype(cap_logits<T>) cap_logits<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
-template decltype(improvement_weights<float>) improvement_weights<float>;
-template decltype(improvement_weights<double>) improvement_weights<double>;
+TERN_INSTANTIATE_PORTABLE(HeadLossForward)
+TERN_INSTANTIATE_PORTABLE(HeadLossBackward)
+TERN_INSTANTIATE_PORTABLE(GatherRows)
+TERN_INSTANTIATE_PORTABLE(ScatterRows)
+TERN_INSTANTIATE_PORTABLE(ArgmaxRows)
+TERN_INSTANTIATE_PORTABLE(CapLogits)
+TERN_INSTANTIATE_SUMS(ImprovementWeights)
 
 }  // namespace tern::ops

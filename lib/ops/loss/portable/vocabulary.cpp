@@ -66,7 +66,7 @@ struct CombineRow {
 };
 
 template <class T>
-struct RowGradients {
+struct LogitGradients {
   using A = Accumulate<T>;
   Matrix<T> logits;
   Vector<const std::int32_t> targets;
@@ -93,7 +93,7 @@ struct RowGradients {
 }  // namespace
 
 template <class T>
-void embedding_part_forward(const Context& context, const EmbeddingPartForward<T>& call) {
+void EmbeddingPartForward<T>::portable(const Context& context, const EmbeddingPartForward& call) {
   const Vector<const std::int32_t> tokens = call.tokens;
   const Matrix<const T> table = call.table, positions = call.positions;
   const std::size_t tokens_per_sequence = call.tokens_per_sequence;
@@ -118,77 +118,75 @@ void embedding_part_forward(const Context& context, const EmbeddingPartForward<T
 }
 
 template <class T>
-void embedding_part_backward(const Context& context, const EmbeddingPartBackward<T>& call) {
+void EmbeddingPartBackward<T>::portable(const Context& context, const EmbeddingPartBackward& call) {
   detail::add_tokens<T>(context, call.tokens, call.first, call.order, call.dx, call.dtable);
   if (call.dpositions.extent(0) > 0)
     detail::add_positions<T>(context, call.dx, call.tokens_per_sequence, call.dpositions);
 }
 
 template <class T>
-void row_parts(const Context& context, Matrix<const T> logits, std::size_t first,
-               std::size_t vocabulary, Vector<const std::int32_t> targets,
-               Matrix<Accumulate<T>> figures) {
+void RowParts<T>::check() const {
   TERN_REQUIRE(targets.size() == logits.extent(0) && figures.extent(0) == logits.extent(0) &&
                    figures.extent(1) == row_figures,
                "({}, {}) logits, {} targets, ({}, {}) figures", logits.extent(0), logits.extent(1),
                targets.size(), figures.extent(0), figures.extent(1));
-  if (native<&row_parts<T>>(context, logits, first, vocabulary, targets, figures)) return;
-  detail::for_each_row(context, "tern::row_parts", logits.extent(0),
-                       RowFigures<T>{logits, targets, figures, static_cast<int>(first),
-                                     columns_here(logits.extent(1), first, vocabulary)});
-}
-
-template <class A>
-void combine_rows(const Context& context, Tensor3<const A> figures, double z_loss,
-                  Vector<const std::int32_t> targets, Vector<A> losses, Vector<A> lse,
-                  Vector<std::int32_t> best) {
-  detail::for_each(context, "tern::combine_rows", figures.extent(1),
-                   CombineRow<A>{figures, static_cast<A>(z_loss), targets, losses, lse, best});
 }
 
 template <class T>
-void row_gradients(const Context& context, const HeadOptions& options, std::size_t first,
-                   Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
-                   Vector<const Accumulate<T>> lse, Matrix<T> logits) {
+void RowParts<T>::portable(const Context& context, const RowParts& call) {
+  detail::for_each_row(
+      context, "tern::row_parts", call.logits.extent(0),
+      RowFigures<T>{call.logits, call.targets, call.figures, static_cast<int>(call.first),
+                    columns_here(call.logits.extent(1), call.first, call.vocabulary)});
+}
+
+template <class A>
+void CombineRows<A>::portable(const Context& context, const CombineRows& call) {
+  detail::for_each(context, "tern::combine_rows", call.figures.extent(1),
+                   CombineRow<A>{call.figures, static_cast<A>(call.z_loss), call.targets,
+                                 call.losses, call.lse, call.best});
+}
+
+template <class T>
+void RowGradients<T>::check() const {
   const std::size_t rows = logits.extent(0);
   TERN_REQUIRE(targets.size() == rows && weights.size() == rows && lse.size() == rows,
                "{} rows of logits, {} targets, {} weights, {} log sums", rows, targets.size(),
                weights.size(), lse.size());
-  if (native<&row_gradients<T>>(context, options, first, targets, weights, lse, logits)) return;
-  using A = Accumulate<T>;
-  detail::for_each_row(
-      context, "tern::row_gradients", rows,
-      RowGradients<T>{logits, targets, weights, lse, static_cast<A>(options.z_loss),
-                      static_cast<A>(options.cap > 0 ? 1 / options.cap : 0),
-                      static_cast<A>(options.gradient_scale), static_cast<int>(first),
-                      columns_here(logits.extent(1), first, options.vocabulary)});
 }
 
 template <class T>
-void join_columns(const Context& context, Tensor3<const T> parts, Matrix<T> whole) {
-  const std::size_t rows = parts.extent(1);
-  const int width = static_cast<int>(parts.extent(2));
+void RowGradients<T>::portable(const Context& context, const RowGradients& call) {
+  const std::size_t rows = call.logits.extent(0);
+  using A = Accumulate<T>;
   detail::for_each_row(
-      context, "tern::join_columns", parts.extent(0) * rows,
+      context, "tern::row_gradients", rows,
+      LogitGradients<T>{call.logits, call.targets, call.weights, call.lse,
+                        static_cast<A>(call.options.z_loss),
+                        static_cast<A>(call.options.cap > 0 ? 1 / call.options.cap : 0),
+                        static_cast<A>(call.options.gradient_scale), static_cast<int>(call.first),
+                        columns_here(call.logits.extent(1), call.first, call.options.vocabulary)});
+}
+
+template <class T>
+void JoinColumns<T>::portable(const Context& context, const JoinColumns& call) {
+  const std::size_t rows = call.parts.extent(1);
+  const int width = static_cast<int>(call.parts.extent(2));
+  detail::for_each_row(
+      context, "tern::join_columns", call.parts.extent(0) * rows,
       KOKKOS_LAMBDA(const Team& team, const int i) {
         const std::size_t part = i / rows, row = i % rows;
-        const T* in = &parts(part, row, 0);
-        T* out = &whole(row, part * width);
+        const T* in = &call.parts(part, row, 0);
+        T* out = &call.whole(row, part * width);
         detail::columns(team, width, [&](int c) { out[c] = in[c]; });
       });
 }
 
-#define INSTANTIATE(T)                                                      \
-  template decltype(embedding_part_forward<T>) embedding_part_forward<T>;   \
-  template decltype(embedding_part_backward<T>) embedding_part_backward<T>; \
-  template decltype(row_parts<T>) row_parts<T>;                             \
-  template decltype(row_gradients<T>) row_gradients<T>;                     \
-  template decltype(join_columns<T>) join_columns<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
-template decltype(combine_rows<float>) combine_rows<float>;
-template decltype(combine_rows<double>) combine_rows<double>;
+TERN_INSTANTIATE_PORTABLE(EmbeddingPartForward)
+TERN_INSTANTIATE_PORTABLE(EmbeddingPartBackward)
+TERN_INSTANTIATE_PORTABLE(RowParts)
+TERN_INSTANTIATE_PORTABLE(RowGradients)
+TERN_INSTANTIATE_PORTABLE(JoinColumns)
+TERN_INSTANTIATE_SUMS(CombineRows)
 
 }  // namespace tern::ops

@@ -198,17 +198,16 @@ __global__ void combine_packs(const T* values, const std::int32_t* rows, int k, 
 }  // namespace
 
 template <class T>
-bool native_route(const Context& context, bool renormalize, Matrix<const T> logits,
-                  Matrix<float> probabilities, Matrix<float> weights,
-                  Matrix<std::int32_t> experts) {
-  const std::size_t rows = logits.extent(0), count = logits.extent(1);
+bool Route<T>::native(const Context& context, const Route& call) {
+  const std::size_t rows = call.logits.extent(0), count = call.logits.extent(1);
   if (rows == 0) return true;
   if (count > max_experts) return false;
   const auto with = [&](auto shares) {
     route_rows<shares()>
         <<<blocks_for(rows, row_warps), row_warps * warp_size, 0, stream_of(context)>>>(
-            logits.data(), rows, static_cast<int>(count), static_cast<int>(experts.extent(1)),
-            renormalize, probabilities.data(), weights.data(), experts.data());
+            call.logits.data(), rows, static_cast<int>(count),
+            static_cast<int>(call.experts.extent(1)), call.renormalize, call.probabilities.data(),
+            call.weights.data(), call.experts.data());
   };
   if (count <= 2 * warp_size)
     with(std::integral_constant<int, 2>());
@@ -220,64 +219,59 @@ bool native_route(const Context& context, bool renormalize, Matrix<const T> logi
   return true;
 }
 
-bool native_sort_pairs(const Context& context, const Routing& routing) {
-  const auto groups = static_cast<unsigned>(routing.offsets.extent(0) - 1);
+bool SortPairs::native(const Context& context, const SortPairs& call) {
+  const auto groups = static_cast<unsigned>(call.routing.offsets.extent(0) - 1);
   sort_by_expert<<<groups, sort_threads, 0, stream_of(context)>>>(
-      routing, static_cast<int>(routing.pairs.extent(0)),
-      static_cast<int>(routing.experts.extent(1)));
+      call.routing, static_cast<int>(call.routing.pairs.extent(0)),
+      static_cast<int>(call.routing.experts.extent(1)));
   check_launch("sort_pairs");
   return true;
 }
 
 template <class T>
-bool native_weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const float> weights,
-                            Vector<const std::int32_t> pairs, Matrix<T> y) {
-  if (y.size() == 0) return true;
-  const std::size_t rows = y.extent(0), width = y.extent(1);
-  if (width % pack_size != 0 || !all_aligned(x.data(), y.data())) return false;
+bool WeightedSwiglu<T>::native(const Context& context, const WeightedSwiglu& call) {
+  if (call.y.size() == 0) return true;
+  const std::size_t rows = call.y.extent(0), width = call.y.extent(1);
+  if (width % pack_size != 0 || !all_aligned(call.x.data(), call.y.data())) return false;
   swiglu_rows<<<blocks_for(rows, row_warps), row_warps * warp_size, 0, stream_of(context)>>>(
-      x.data(), weights.data(), pairs.data(), y.data(), rows, static_cast<int>(width));
+      call.x.data(), call.weights.data(), call.pairs.data(), call.y.data(), rows,
+      static_cast<int>(width));
   check_launch("weighted_swiglu");
   return true;
 }
 
 template <class T>
-bool native_weighted_swiglu_backward(const Context& context, Matrix<const T> x,
-                                     Matrix<const float> weights, Vector<const std::int32_t> pairs,
-                                     Matrix<const T> dy, Matrix<T> dx, Matrix<float> dweights) {
-  if (dy.size() == 0) return true;
-  const std::size_t rows = dy.extent(0), width = dy.extent(1);
-  if (width % pack_size != 0 || !all_aligned(x.data(), dy.data(), dx.data())) return false;
+bool WeightedSwigluBackward<T>::native(const Context& context, const WeightedSwigluBackward& call) {
+  if (call.dy.size() == 0) return true;
+  const std::size_t rows = call.dy.extent(0), width = call.dy.extent(1);
+  if (width % pack_size != 0 || !all_aligned(call.x.data(), call.dy.data(), call.dx.data()))
+    return false;
   swiglu_rows_backward<<<blocks_for(rows, row_warps), row_warps * warp_size, 0,
-                         stream_of(context)>>>(x.data(), weights.data(), pairs.data(), dy.data(),
-                                               dx.data(), dweights.data(), rows,
-                                               static_cast<int>(width));
+                         stream_of(context)>>>(call.x.data(), call.weights.data(),
+                                               call.pairs.data(), call.dy.data(), call.dx.data(),
+                                               call.dweights.data(), rows, static_cast<int>(width));
   check_launch("weighted_swiglu_backward");
   return true;
 }
 
 template <class T>
-bool native_combine(const Context& context, Matrix<const T> values, Matrix<const std::int32_t> rows,
-                    Matrix<const T> added, Matrix<T> to) {
-  if (to.size() == 0) return true;
-  const std::size_t width = to.extent(1), packs = to.size() / pack_size;
-  const T* base = added.extent(0) > 0 ? added.data() : nullptr;
-  if (width % pack_size != 0 || !all_aligned(values.data(), to.data()) ||
+bool Combine<T>::native(const Context& context, const Combine& call) {
+  if (call.to.size() == 0) return true;
+  const std::size_t width = call.to.extent(1), packs = call.to.size() / pack_size;
+  const T* base = call.added.extent(0) > 0 ? call.added.data() : nullptr;
+  if (width % pack_size != 0 || !all_aligned(call.values.data(), call.to.data()) ||
       (base && !aligned_16(base)))
     return false;
   combine_packs<<<blocks_for(packs, combine_threads), combine_threads, 0, stream_of(context)>>>(
-      values.data(), rows.data(), static_cast<int>(rows.extent(1)), base, to.data(), packs,
-      static_cast<int>(width));
+      call.values.data(), call.rows.data(), static_cast<int>(call.rows.extent(1)), base,
+      call.to.data(), packs, static_cast<int>(width));
   check_launch("combine");
   return true;
 }
 
-#define INSTANTIATE(T)                                                                      \
-  template decltype(native_route<T>) native_route<T>;                                       \
-  template decltype(native_weighted_swiglu<T>) native_weighted_swiglu<T>;                   \
-  template decltype(native_weighted_swiglu_backward<T>) native_weighted_swiglu_backward<T>; \
-  template decltype(native_combine<T>) native_combine<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(Route)
+TERN_INSTANTIATE_NATIVE(WeightedSwiglu)
+TERN_INSTANTIATE_NATIVE(WeightedSwigluBackward)
+TERN_INSTANTIATE_NATIVE(Combine)
 
 }  // namespace tern::ops

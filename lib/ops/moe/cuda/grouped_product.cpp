@@ -85,48 +85,44 @@ bool multiply_rows(const Context& context, const char* name, Vector<const std::i
 }  // namespace
 
 template <class T>
-bool native_grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
-                            const Gathered<T>& x, const Grouped<const T>& w, Matrix<T> y) {
-  if (y.size() == 0) return true;
-  return multiply_rows<Kind::forward>(context, "grouped_forward", offsets, x, w, y);
+bool GroupedForward<T>::native(const Context& context, const GroupedForward& call) {
+  if (call.y.size() == 0) return true;
+  return multiply_rows<Kind::forward>(context, "grouped_forward", call.offsets, call.x, call.w,
+                                      call.y);
 }
 
 template <class T>
-bool native_grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
-                                   const Gathered<T>& dy, const Grouped<const T>& w, Matrix<T> dx) {
-  if (dx.size() == 0) return true;
-  return multiply_rows<Kind::backward_input>(context, "grouped_backward_input", offsets, dy, w, dx);
+bool GroupedBackwardInput<T>::native(const Context& context, const GroupedBackwardInput& call) {
+  if (call.dx.size() == 0) return true;
+  return multiply_rows<Kind::backward_input>(context, "grouped_backward_input", call.offsets,
+                                             call.dy, call.w, call.dx);
 }
 
 template <class T>
-bool native_grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
-                                    const Gathered<T>& dy, const Gathered<T>& x,
-                                    const Grouped<float>& dw) {
-  if (dw.rows * dw.columns == 0 || dy.values.size() == 0) return true;
-  if (!whole_packs({dw.rows, dw.columns, dw.stride}) ||
-      !detail::all_aligned(dy.values.data(), x.values.data()) || !detail::aligned_16(dw.data))
+bool GroupedBackwardWeight<T>::native(const Context& context, const GroupedBackwardWeight& call) {
+  if (call.dw.rows * call.dw.columns == 0 || call.dy.values.size() == 0) return true;
+  if (!whole_packs({call.dw.rows, call.dw.columns, call.dw.stride}) ||
+      !detail::all_aligned(call.dy.values.data(), call.x.values.data()) ||
+      !detail::aligned_16(call.dw.data))
     return false;
-  const Arguments args{offsets.data(),
-                       size(dw.count),
-                       stored(dy),
-                       stored(x),
+  const Arguments args{call.offsets.data(),
+                       size(call.dw.count),
+                       stored(call.dy),
+                       stored(call.x),
                        0,
-                       static_cast<std::int64_t>(dw.stride),
-                       dw.data,
-                       size(dw.rows),
-                       size(dw.columns),
+                       static_cast<std::int64_t>(call.dw.stride),
+                       call.dw.data,
+                       size(call.dw.rows),
+                       size(call.dw.columns),
                        0};
   launch<T, Kind::backward_weight, Large>(context, "grouped_backward_weight", args,
-                                          detail::divide_up<std::size_t>(dw.rows, Large::rows),
-                                          dw.count);
+                                          detail::divide_up<std::size_t>(call.dw.rows, Large::rows),
+                                          call.dw.count);
   return true;
 }
 
-#define INSTANTIATE(T)                                                                  \
-  template decltype(native_grouped_forward<T>) native_grouped_forward<T>;               \
-  template decltype(native_grouped_backward_input<T>) native_grouped_backward_input<T>; \
-  template decltype(native_grouped_backward_weight<T>) native_grouped_backward_weight<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(GroupedForward)
+TERN_INSTANTIATE_NATIVE(GroupedBackwardInput)
+TERN_INSTANTIATE_NATIVE(GroupedBackwardWeight)
 
 }  // namespace tern::ops

@@ -28,7 +28,7 @@ namespace {
 using detail::Team;
 
 template <class T>
-struct Route {
+struct RouteRows {
   using A = Accumulate<T>;
   bool renormalize;
   Matrix<const T> logits;
@@ -117,7 +117,7 @@ struct RouteBackwardRows {
 
 /// One team per expert: its rows begin at the number of pairs with lower experts; its pairs follow
 /// in order.
-struct SortPairs {
+struct SortPairsOfExpert {
   Routing routing;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
@@ -147,11 +147,6 @@ struct SortPairs {
   }
 };
 
-template <class T>
-std::size_t rows_of(const Gathered<T>& g) {
-  return g.rows.extent(0) > 0 ? g.rows.extent(0) : g.values.extent(0);
-}
-
 /// Checks the shapes of a product of R rows of `in` with X matrices into rows of `out`.
 template <class T, class W>
 void check_grouped(const Vector<const std::int32_t>& offsets, const Gathered<T>& in,
@@ -159,9 +154,9 @@ void check_grouped(const Vector<const std::int32_t>& offsets, const Gathered<T>&
                    std::size_t to) {
   TERN_REQUIRE(offsets.extent(0) == w.count + 1 && w.count > 0, "{} offsets for {} matrices",
                offsets.extent(0), w.count);
-  TERN_REQUIRE(in.values.extent(1) == width && out == to && rows_of(in) == rows &&
+  TERN_REQUIRE(in.values.extent(1) == width && out == to && in.count() == rows &&
                    w.stride >= w.rows * w.columns,
-               "{} rows of {} by ({}, {}), {} apart, to {} rows of {}", rows_of(in),
+               "{} rows of {} by ({}, {}), {} apart, to {} rows of {}", in.count(),
                in.values.extent(1), w.rows, w.columns, w.stride, rows, out);
 }
 
@@ -177,106 +172,122 @@ int size(std::size_t extent) { return static_cast<int>(extent); }
 }  // namespace
 
 template <class T>
-void route(const Context& context, bool renormalize, Matrix<const T> logits,
-           Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
-           Matrix<std::int32_t> experts) {
+void Route<T>::check() const {
   check_pairs(experts, weights, "weights");
   TERN_REQUIRE(experts.extent(0) == logits.extent(0) && experts.extent(1) > 0 &&
                    experts.extent(1) <= logits.extent(1) && probabilities.size() == logits.size(),
                "({}, {}) logits, {} probabilities, ({}, {}) experts", logits.extent(0),
                logits.extent(1), probabilities.size(), experts.extent(0), experts.extent(1));
-  if (native<&route<T>>(context, renormalize, logits, probabilities, weights, experts)) return;
-  detail::for_each_row(context, "tern::route", logits.extent(0),
-                       Route<T>{renormalize, logits, probabilities, weights, experts});
 }
 
 template <class T>
-void route_backward(const Context& context, const RouteBackward<T>& call) {
-  check_pairs(call.experts, call.weights, "weights");
-  check_pairs(call.experts, call.dweights, "gradients of weights");
-  TERN_REQUIRE(
-      call.probabilities.size() == call.dlogits.size() &&
-          call.probabilities.extent(0) == call.experts.extent(0) &&
-          (call.balance.extent(0) == 0 || call.balance.extent(0) == call.dlogits.extent(1)),
-      "{} probabilities, ({}, {}) gradients of logits, {} of balance", call.probabilities.size(),
-      call.dlogits.extent(0), call.dlogits.extent(1), call.balance.extent(0));
+void Route<T>::portable(const Context& context, const Route& call) {
+  detail::for_each_row(
+      context, "tern::route", call.logits.extent(0),
+      RouteRows<T>{call.renormalize, call.logits, call.probabilities, call.weights, call.experts});
+}
+
+template <class T>
+void RouteBackward<T>::check() const {
+  check_pairs(experts, weights, "weights");
+  check_pairs(experts, dweights, "gradients of weights");
+  TERN_REQUIRE(probabilities.size() == dlogits.size() &&
+                   probabilities.extent(0) == experts.extent(0) &&
+                   (balance.extent(0) == 0 || balance.extent(0) == dlogits.extent(1)),
+               "{} probabilities, ({}, {}) gradients of logits, {} of balance",
+               probabilities.size(), dlogits.extent(0), dlogits.extent(1), balance.extent(0));
+}
+
+template <class T>
+void RouteBackward<T>::portable(const Context& context, const RouteBackward& call) {
   detail::for_each_row(
       context, "tern::route_backward", call.dlogits.extent(0),
       RouteBackwardRows<T>{call.renormalize, call.probabilities, call.experts, call.weights,
                            call.dweights, call.balance, call.dlogits});
 }
 
-void sort_pairs(const Context& context, const Routing& routing) {
+void SortPairs::check() const {
   const std::size_t pairs = routing.experts.size();
   TERN_REQUIRE(routing.pairs.extent(0) == pairs && routing.tokens.extent(0) == pairs &&
                    routing.rows.size() == pairs && routing.offsets.extent(0) > 1,
                "{} experts, {} pairs, {} tokens, {} rows, {} offsets", pairs,
                routing.pairs.extent(0), routing.tokens.extent(0), routing.rows.size(),
                routing.offsets.extent(0));
-  if (native<&sort_pairs>(context, routing)) return;
-  const int groups = size(routing.offsets.extent(0)) - 1;
+}
+
+void SortPairs::portable(const Context& context, const SortPairs& call) {
+  const int groups = size(call.routing.offsets.extent(0)) - 1;
   Kokkos::TeamPolicy<Device> policy(context.space, groups, detail::on_host ? 1 : 256);
-  Kokkos::parallel_for("tern::sort_pairs", policy, SortPairs{routing});
+  Kokkos::parallel_for("tern::sort_pairs", policy, SortPairsOfExpert{call.routing});
 }
 
 template <class T>
-void grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
-                     const Gathered<T>& x, const Grouped<const T>& w, Matrix<T> y) {
+void GroupedForward<T>::check() const {
   check_grouped(offsets, x, w.columns, w, y.extent(0), y.extent(1), w.rows);
-  if (native<&grouped_forward<T>>(context, offsets, x, w, y)) return;
-  detail::grouped_gemm(
-      context,
-      detail::GroupedGemm<T, T>{detail::GroupedKind::forward, offsets.data(), size(w.count),
-                                detail::StoredRows<T>(x),
-                                detail::StoredRows<T>({as_matrix(w.data, w.rows, w.columns)}),
-                                w.stride, 0, y.data(), 0, size(w.rows), size(w.columns)},
-      y.extent(0));
 }
 
 template <class T>
-void grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
-                            const Gathered<T>& dy, const Grouped<const T>& w, Matrix<T> dx) {
+void GroupedForward<T>::portable(const Context& context, const GroupedForward& call) {
+  detail::grouped_gemm(
+      context,
+      detail::GroupedGemm<T, T>{
+          detail::GroupedKind::forward, call.offsets.data(), size(call.w.count),
+          detail::StoredRows<T>(call.x),
+          detail::StoredRows<T>({as_matrix(call.w.data, call.w.rows, call.w.columns)}),
+          call.w.stride, 0, call.y.data(), 0, size(call.w.rows), size(call.w.columns)},
+      call.y.extent(0));
+}
+
+template <class T>
+void GroupedBackwardInput<T>::check() const {
   check_grouped(offsets, dy, w.rows, w, dx.extent(0), dx.extent(1), w.columns);
-  if (native<&grouped_backward_input<T>>(context, offsets, dy, w, dx)) return;
+}
+
+template <class T>
+void GroupedBackwardInput<T>::portable(const Context& context, const GroupedBackwardInput& call) {
   detail::grouped_gemm(
       context,
-      detail::GroupedGemm<T, T>{detail::GroupedKind::backward_input, offsets.data(), size(w.count),
-                                detail::StoredRows<T>(dy),
-                                detail::StoredRows<T>({as_matrix(w.data, w.rows, w.columns)}),
-                                w.stride, 0, dx.data(), 0, size(w.columns), size(w.rows)},
-      dx.extent(0));
+      detail::GroupedGemm<T, T>{
+          detail::GroupedKind::backward_input, call.offsets.data(), size(call.w.count),
+          detail::StoredRows<T>(call.dy),
+          detail::StoredRows<T>({as_matrix(call.w.data, call.w.rows, call.w.columns)}),
+          call.w.stride, 0, call.dx.data(), 0, size(call.w.columns), size(call.w.rows)},
+      call.dx.extent(0));
 }
 
 template <class T>
-void grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
-                             const Gathered<T>& dy, const Gathered<T>& x,
-                             const Grouped<Accumulate<T>>& dw) {
-  check_grouped(offsets, dy, dw.rows, dw, rows_of(x), x.values.extent(1), dw.columns);
-  if (native<&grouped_backward_weight<T>>(context, offsets, dy, x, dw)) return;
+void GroupedBackwardWeight<T>::check() const {
+  check_grouped(offsets, dy, dw.rows, dw, x.count(), x.values.extent(1), dw.columns);
+}
+
+template <class T>
+void GroupedBackwardWeight<T>::portable(const Context& context, const GroupedBackwardWeight& call) {
   using Gemm = detail::GroupedGemm<T, Accumulate<T>>;
-  const std::size_t rows = dy.rows.extent(0) > 0 ? dy.rows.extent(0) : dy.values.extent(0);
-  detail::grouped_gemm(context,
-                       Gemm{detail::GroupedKind::backward_weight, offsets.data(), size(dw.count),
-                            detail::StoredRows<T>(dy), detail::StoredRows<T>(x), 0, dw.stride,
-                            dw.data, size(dw.rows), size(dw.columns), 0},
-                       rows);
+  detail::grouped_gemm(
+      context,
+      Gemm{detail::GroupedKind::backward_weight, call.offsets.data(), size(call.dw.count),
+           detail::StoredRows<T>(call.dy), detail::StoredRows<T>(call.x), 0, call.dw.stride,
+           call.dw.data, size(call.dw.rows), size(call.dw.columns), 0},
+      call.dy.count());
 }
 
 template <class T>
-void weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const Accumulate<T>> weights,
-                     Vector<const std::int32_t> pairs, Matrix<T> y) {
+void WeightedSwiglu<T>::check() const {
   TERN_REQUIRE(x.extent(1) == 2 * y.extent(1) && pairs.extent(0) == y.extent(0) &&
                    x.extent(0) == y.extent(0),
                "({}, {}) to ({}, {}) of {} pairs", x.extent(0), x.extent(1), y.extent(0),
                y.extent(1), pairs.extent(0));
-  if (native<&weighted_swiglu<T>>(context, x, weights, pairs, y)) return;
+}
+
+template <class T>
+void WeightedSwiglu<T>::portable(const Context& context, const WeightedSwiglu& call) {
   using A = Accumulate<T>;
-  const int width = size(y.extent(1));
+  const int width = size(call.y.extent(1));
   detail::for_each_row(
-      context, "tern::weighted_swiglu", y.extent(0),
+      context, "tern::weighted_swiglu", call.y.extent(0),
       KOKKOS_LAMBDA(const Team& team, const int row) {
-        const SwigluRow<T> in(x, weights, pairs, row);
-        T* out = &y(row, 0);
+        const SwigluRow<T> in(call.x, call.weights, call.pairs, row);
+        T* out = &call.y(row, 0);
         detail::columns(team, width, [=](const int i) {
           const A g = A(in.gate[i]);
           out[i] = T(in.weight * (g * sigmoid(g) * A(in.up[i])));
@@ -285,53 +296,59 @@ void weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const Acc
 }
 
 template <class T>
-void weighted_swiglu_backward(const Context& context, Matrix<const T> x,
-                              Matrix<const Accumulate<T>> weights, Vector<const std::int32_t> pairs,
-                              Matrix<const T> dy, Matrix<T> dx, Matrix<Accumulate<T>> dweights) {
+void WeightedSwigluBackward<T>::check() const {
   check_pairs(weights, dweights, "gradients of weights");
   TERN_REQUIRE(x.extent(1) == 2 * dy.extent(1) && dx.size() == x.size() &&
                    pairs.extent(0) == dy.extent(0) && x.extent(0) == dy.extent(0),
                "({}, {}) from ({}, {}) of {} pairs", x.extent(0), x.extent(1), dy.extent(0),
                dy.extent(1), pairs.extent(0));
-  if (native<&weighted_swiglu_backward<T>>(context, x, weights, pairs, dy, dx, dweights)) return;
+}
+
+template <class T>
+void WeightedSwigluBackward<T>::portable(const Context& context,
+                                         const WeightedSwigluBackward& call) {
   using A = Accumulate<T>;
-  const int width = size(dy.extent(1));
+  const int width = size(call.dy.extent(1));
   detail::for_each_row(
-      context, "tern::weighted_swiglu_backward", dy.extent(0),
+      context, "tern::weighted_swiglu_backward", call.dy.extent(0),
       KOKKOS_LAMBDA(const Team& team, const int row) {
-        const SwigluRow<T> in(x, weights, pairs, row);
-        const T* dout = &dy(row, 0);
+        const SwigluRow<T> in(call.x, call.weights, call.pairs, row);
+        const T* dout = &call.dy(row, 0);
         const A dweight = detail::row_sum<A>(team, width, [=](const int i) {
           const A g = A(in.gate[i]);
           return A(dout[i]) * (g * sigmoid(g) * A(in.up[i]));
         });
-        T *dgate = &dx(row, 0), *dup = dgate + width;
+        T *dgate = &call.dx(row, 0), *dup = dgate + width;
         detail::columns(team, width, [=](const int i) {
           const A g = A(in.gate[i]), u = A(in.up[i]), d = in.weight * A(dout[i]);
           const Logistic<A> s = logistic(g);
           dgate[i] = T(d * u * (s.value + g * s.slope));
           dup[i] = T(d * g * s.value);
         });
-        Kokkos::single(Kokkos::PerThread(team), [=] { dweights.data()[pairs(row)] = dweight; });
+        Kokkos::single(Kokkos::PerThread(team),
+                       [=] { call.dweights.data()[call.pairs(row)] = dweight; });
       });
 }
 
 template <class T>
-void combine(const Context& context, Matrix<const T> values, Matrix<const std::int32_t> rows,
-             Matrix<const T> added, Matrix<T> to) {
+void Combine<T>::check() const {
   TERN_REQUIRE(rows.extent(0) == to.extent(0) && values.extent(1) == to.extent(1) &&
                    (added.extent(0) == 0 || added.size() == to.size()),
                "({}, {}) values, {} tokens, {} added, to ({}, {})", values.extent(0),
                values.extent(1), rows.extent(0), added.size(), to.extent(0), to.extent(1));
-  if (native<&combine<T>>(context, values, rows, added, to)) return;
+}
+
+template <class T>
+void Combine<T>::portable(const Context& context, const Combine& call) {
   using A = Accumulate<T>;
-  const int width = size(to.extent(1)), k = size(rows.extent(1));
-  const T* base = added.extent(0) > 0 ? added.data() : nullptr;
+  const int width = size(call.to.extent(1)), k = size(call.rows.extent(1));
+  const T* base = call.added.extent(0) > 0 ? call.added.data() : nullptr;
   detail::for_each_row(
-      context, "tern::combine", to.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
-        const std::int32_t* of = &rows(row, 0);
-        const T *from = values.data(), *onto = base ? base + std::size_t(row) * width : nullptr;
-        T* out = &to(row, 0);
+      context, "tern::combine", call.to.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+        const std::int32_t* of = &call.rows(row, 0);
+        const T *from = call.values.data(),
+                *onto = base ? base + std::size_t(row) * width : nullptr;
+        T* out = &call.to(row, 0);
         detail::columns(team, width, [=](const int i) {
           A sum = 0;
           for (int j = 0; j < k; ++j) sum += A(from[std::size_t(of[j]) * width + i]);
@@ -341,29 +358,37 @@ void combine(const Context& context, Matrix<const T> values, Matrix<const std::i
 }
 
 template <class A>
-void tally_experts(const Context& context, Vector<const std::int32_t> offsets,
-                   Matrix<const A> probabilities, Vector<A> counts, Vector<A> sums) {
+void TallyExperts<A>::check() const {
   TERN_REQUIRE(offsets.extent(0) == counts.extent(0) + 1 && sums.extent(0) == counts.extent(0) &&
                    probabilities.extent(1) == sums.extent(0),
                "{} offsets, {} counts, {} sums of {} columns", offsets.extent(0), counts.extent(0),
                sums.extent(0), probabilities.extent(1));
-  Kokkos::parallel_for(
-      "tern::count_pairs", Kokkos::RangePolicy<Device>(context.space, 0, size(counts.extent(0))),
-      KOKKOS_LAMBDA(const int e) {
-        counts(e) = static_cast<A>(offsets(e + 1) - offsets(e));
-        sums(e) = 0;
-      });
-  detail::column_sums<A>(context, probabilities, sums);
 }
 
 template <class A>
-void balance_experts(const Context& context, const ExpertBalance<A>& call) {
-  const double weight = call.weight;
-  const Matrix<const A> counts = call.counts, sums = call.sums;
-  const Vector<A> balance = call.balance, shares = call.shares;
+void TallyExperts<A>::portable(const Context& context, const TallyExperts& call) {
+  Kokkos::parallel_for(
+      "tern::count_pairs",
+      Kokkos::RangePolicy<Device>(context.space, 0, size(call.counts.extent(0))),
+      KOKKOS_LAMBDA(const int e) {
+        call.counts(e) = static_cast<A>(call.offsets(e + 1) - call.offsets(e));
+        call.sums(e) = 0;
+      });
+  detail::column_sums<A>(context, call.probabilities, call.sums);
+}
+
+template <class A>
+void ExpertBalance<A>::check() const {
   check_pairs(counts, sums, "sums");
   TERN_REQUIRE(balance.extent(0) == counts.extent(1) && shares.extent(0) == counts.extent(1),
                "{} and {} for {} experts", balance.extent(0), shares.extent(0), counts.extent(1));
+}
+
+template <class A>
+void ExpertBalance<A>::portable(const Context& context, const ExpertBalance& call) {
+  const double weight = call.weight;
+  const Matrix<const A> counts = call.counts, sums = call.sums;
+  const Vector<A> balance = call.balance, shares = call.shares;
   const double of_pair = static_cast<double>(balance.extent(0)) /
                          (static_cast<double>(call.tokens) * static_cast<double>(call.tokens));
   const int layers = size(counts.extent(0));
@@ -379,26 +404,20 @@ void balance_experts(const Context& context, const ExpertBalance<A>& call) {
         balance(e) = static_cast<A>(weight * of_pair * pairs);
         shares(e) = static_cast<A>(of_pair * pairs * probability);
       });
-  weighted_sum<A>(context, Vector<const A>(shares), Vector<const A>(), call.loss);
+  run(context,
+      WeightedSum<A>{
+          .values = Vector<const A>(shares), .weights = Vector<const A>(), .result = call.loss});
 }
 
-#define INSTANTIATE(T)                                                        \
-  template decltype(route<T>) route<T>;                                       \
-  template decltype(route_backward<T>) route_backward<T>;                     \
-  template decltype(grouped_forward<T>) grouped_forward<T>;                   \
-  template decltype(grouped_backward_input<T>) grouped_backward_input<T>;     \
-  template decltype(grouped_backward_weight<T>) grouped_backward_weight<T>;   \
-  template decltype(weighted_swiglu<T>) weighted_swiglu<T>;                   \
-  template decltype(weighted_swiglu_backward<T>) weighted_swiglu_backward<T>; \
-  template decltype(combine<T>) combine<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
-#define INSTANTIATE_SUMS(A)                             \
-  template decltype(tally_experts<A>) tally_experts<A>; \
-  template decltype(balance_experts<A>) balance_experts<A>;
-INSTANTIATE_SUMS(float)
-INSTANTIATE_SUMS(double)
+TERN_INSTANTIATE_PORTABLE(Route)
+TERN_INSTANTIATE_PORTABLE(RouteBackward)
+TERN_INSTANTIATE_PORTABLE(GroupedForward)
+TERN_INSTANTIATE_PORTABLE(GroupedBackwardInput)
+TERN_INSTANTIATE_PORTABLE(GroupedBackwardWeight)
+TERN_INSTANTIATE_PORTABLE(WeightedSwiglu)
+TERN_INSTANTIATE_PORTABLE(WeightedSwigluBackward)
+TERN_INSTANTIATE_PORTABLE(Combine)
+TERN_INSTANTIATE_SUMS(TallyExperts)
+TERN_INSTANTIATE_SUMS(ExpertBalance)
 
 }  // namespace tern::ops

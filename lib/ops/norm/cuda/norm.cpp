@@ -22,8 +22,8 @@ struct Forward {
   std::uint32_t* magnitude;  // or null
   const T* terms[3];         // of the sum that x is yet to be; each may be null
   T* made;                   // it, in x's place; null: x is there
-  Dropout dropout;           // of the second of two terms, with Entry::dropping
-  RowCodes coded;            // y, with Exit::coded
+  PackDropout dropout;       // of the second of two terms, with InputFusion::dropping
+  RowCodes coded;            // y, with OutputFusion::coded
 };
 
 /// x, or the sum that it is yet to be, not rounded.
@@ -40,13 +40,13 @@ __device__ Pack input(const Forward<T>& a, std::size_t at) {
   return total;
 }
 
-/// What x is: there, or a sum; or the sum of a term and the dropout of another.
-enum class Entry { any, dropping };
+/// Work on the input before it is normalized: x as it is stored or a sum; a term and the dropout of another.
+enum class InputFusion { any, dropping };
 
-/// What y is: as computed, or rounded to codes.
-enum class Exit { plain, coded };
+/// Work on the result: none, or rounding to codes.
+enum class OutputFusion { plain, coded };
 
-/// Of Entry::dropping: all loads of a row are in flight before the first draw.
+/// The terms of InputFusion::dropping: all loads of a row are in flight before the first draw.
 template <class T>
 struct Dropping {
   RawPack<T> kept, dropped;
@@ -58,7 +58,8 @@ struct Dropping {
   }
 };
 
-template <Norm norm, Entry entry, Exit exit, int threads, int packs, class T>
+template <Norm norm, InputFusion input_fusion, OutputFusion output_fusion, int threads, int packs,
+          class T>
 __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_rows(Forward<T> a) {
   __shared__ float shared[threads / warp_size];
   const int row = blockIdx.x * rows_per_block<threads, packs> + threadIdx.y;
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
   const std::size_t start = std::size_t(row) * a.width;
   Pack x[packs];
   RawPack<T> gains[packs];  // in flight at once with x
-  Dropping<T> terms[entry == Entry::dropping ? packs : 1];
+  Dropping<T> terms[input_fusion == InputFusion::dropping ? packs : 1];
   float sum = 0, squares = 0;
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     x[p] = Pack{};
     if (column >= a.width) continue;
     gains[p] = RawPack<T>::load(a.gain + column);
-    if constexpr (entry == Entry::dropping)
+    if constexpr (input_fusion == InputFusion::dropping)
       terms[p] = Dropping<T>::load(a, start + column);
     else
       x[p] = input(a, start + column);
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
-    if constexpr (entry == Entry::dropping)
+    if constexpr (input_fusion == InputFusion::dropping)
       if (column < a.width) x[p] = terms[p].sum(a, row, column);
     if (a.made && column < a.width) {
       const RawPack<T> made = RawPack<T>::round(x[p]);
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     a.rstd[row] = rstd;
   }
   float most = 0;
-  RawPack<T> results[exit == Exit::coded ? packs : 1] = {};
+  RawPack<T> results[output_fusion == OutputFusion::coded ? packs : 1] = {};
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
@@ -119,14 +120,14 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     Pack y;
     for (int i = 0; i < pack_size; ++i)
       y.value[i] = (x[p].value[i] - mean) * rstd * gain.value[i] + bias.value[i];
-    if constexpr (exit == Exit::coded) {
+    if constexpr (output_fusion == OutputFusion::coded) {
       results[p] = RawPack<T>::round(y);
     } else {
       y.store(a.y + start + column);
       most = larger(most, y);
     }
   }
-  if constexpr (exit == Exit::coded) {
+  if constexpr (output_fusion == OutputFusion::coded) {
     round_row<threads>(results, row, a.coded, shared);
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
@@ -150,7 +151,7 @@ __device__ inline int staged_word(int row, int column, int width) {
 }
 
 /// A warp takes a row at a time, a block 32 rows; up to `packs` packs per lane.
-template <Norm norm, Entry entry, int packs>
+template <Norm norm, InputFusion input_fusion, int packs>
 __global__ void __launch_bounds__(rounding_threads)
     norm_rows_to_fp8(Forward<bf16> a, RoundingTarget to) {
   using T = bf16;
@@ -163,20 +164,20 @@ __global__ void __launch_bounds__(rounding_threads)
     if (row >= a.rows) break;
     const std::size_t start = std::size_t(row) * a.width;
     RawPack<T> x[packs];
-    Dropping<T> terms[entry == Entry::dropping ? packs : 1];
+    Dropping<T> terms[input_fusion == InputFusion::dropping ? packs : 1];
     float sum = 0, squares = 0;
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
       const int column = (p * warp_size + lane) * pack_size;
       x[p] = {};
       if (column >= a.width) continue;
-      if constexpr (entry == Entry::dropping)
+      if constexpr (input_fusion == InputFusion::dropping)
         terms[p] = Dropping<T>::load(a, start + column);
       else
         x[p] = RawPack<T>::load(a.x + start + column);
     }
-    if constexpr (entry ==
-                  Entry::dropping) {  // without these braces nvcc 13.0 drops the loop below
+    if constexpr (input_fusion ==
+                  InputFusion::dropping) {  // without these braces nvcc 13.0 drops the loop below
 #pragma unroll
       for (int p = 0; p < packs; ++p) {
         const int column = (p * warp_size + lane) * pack_size;
@@ -231,38 +232,38 @@ __global__ void __launch_bounds__(rounding_threads)
   }
 }
 
-template <Norm norm, Entry entry, int packs>
+template <Norm norm, InputFusion input_fusion, int packs>
 void launch_rounded(const Context& context, const Forward<bf16>& a, const Fp8Matrix& rounded) {
   const int bytes = staged_words(a.width) * 4;
-  const auto kernel = &norm_rows_to_fp8<norm, entry, packs>;
+  const auto kernel = &norm_rows_to_fp8<norm, input_fusion, packs>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   kernel<<<blocks_for(a.rows, tile_rows), rounding_threads, bytes, stream_of(context)>>>(
       a, RoundingTarget(rounded, context.scaling));
   check_launch("norm_forward to fp8");
 }
 /// False if there is no kernel for the width.
-template <Norm norm, Entry entry, class T>
+template <Norm norm, InputFusion input_fusion, class T>
 bool launch_rounded(const Context& context, const Forward<T>& a, const Fp8Matrix& rounded) {
   if constexpr (rounds_to_fp8<T>) {
-    if ((a.made && entry == Entry::any) || !rounds_on_the_way(rounded, context.scaling) ||
-        a.width % chunk != 0 || a.width > 4096)
+    if ((a.made && input_fusion == InputFusion::any) ||
+        !rounds_on_the_way(rounded, context.scaling) || a.width % chunk != 0 || a.width > 4096)
       return false;
     if (a.width <= 1024)
-      launch_rounded<norm, entry, 4>(context, a, rounded);
+      launch_rounded<norm, input_fusion, 4>(context, a, rounded);
     else
-      launch_rounded<norm, entry, 16>(context, a, rounded);
+      launch_rounded<norm, input_fusion, 16>(context, a, rounded);
     return true;
   }
   return false;
 }
 
-template <Norm norm, Entry entry, Exit exit, class T>
+template <Norm norm, InputFusion input_fusion, OutputFusion output_fusion, class T>
 bool launch_forward(const Context& context, const Forward<T>& a) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
     constexpr int rows = rows_per_block<threads, packs>;
     const dim3 blocks(static_cast<unsigned>(divide_up(a.rows, rows))), block(threads, rows);
-    const auto kernel = &norm_rows<norm, entry, exit, threads, packs, T>;
+    const auto kernel = &norm_rows<norm, input_fusion, output_fusion, threads, packs, T>;
     if (!a.made)
       return launch_early("norm_forward", kernel, blocks, block, 0, stream_of(context), a);
     kernel<<<blocks, block, 0, stream_of(context)>>>(a);  // it may follow no kernel, but a copy
@@ -270,14 +271,15 @@ bool launch_forward(const Context& context, const Forward<T>& a) {
   });
 }
 
-template <Norm norm, Entry entry, class T>
+template <Norm norm, InputFusion input_fusion, class T>
 bool launch(const Context& context, const Forward<T>& a, const NormForward<T>& call) {
   if (a.coded.codes) {
-    if constexpr (entry == Entry::any) return launch_forward<norm, entry, Exit::coded>(context, a);
+    if constexpr (input_fusion == InputFusion::any)
+      return launch_forward<norm, input_fusion, OutputFusion::coded>(context, a);
     return false;
   }
-  if (launch_rounded<norm, entry>(context, a, call.rounded)) return true;
-  if (!launch_forward<norm, entry, Exit::plain>(context, a)) return false;
+  if (launch_rounded<norm, input_fusion>(context, a, call.rounded)) return true;
+  if (!launch_forward<norm, input_fusion, OutputFusion::plain>(context, a)) return false;
   round_stored(stream_of(context), call.y, call.rounded, context.scaling);
   return true;
 }
@@ -285,7 +287,7 @@ bool launch(const Context& context, const Forward<T>& a, const NormForward<T>& c
 }  // namespace
 
 template <class T>
-bool native_norm_forward(const Context& context, const NormForward<T>& call) {
+bool NormForward<T>::native(const Context& context, const NormForward& call) {
   if (call.x.size() == 0) return true;
   if (cannot_round<T>(call.rounded)) return false;
   const T* bias_data = call.bias.size() ? call.bias.data() : nullptr;
@@ -301,7 +303,7 @@ bool native_norm_forward(const Context& context, const NormForward<T>& call) {
                      raised_magnitude(call.rounded, context.scaling, stream_of(context)),
                      {data_of(call.made.a), data_of(call.made.b), data_of(call.made.c)},
                      call.made.wanted() ? call.made.to.data() : nullptr,
-                     Dropout(call.made.dropout),
+                     PackDropout(call.made.dropout),
                      RowCodes(call.coded)};
   const bool dropping = call.made.wanted() && call.made.dropout.probability > 0;
   if (dropping && (!a.terms[0] || !a.terms[1] || a.terms[2])) return false;
@@ -309,14 +311,12 @@ bool native_norm_forward(const Context& context, const NormForward<T>& call) {
     return false;
   const bool centered = call.kind == Norm::layernorm;
   if (dropping)
-    return centered ? launch<Norm::layernorm, Entry::dropping>(context, a, call)
-                    : launch<Norm::rmsnorm, Entry::dropping>(context, a, call);
-  return centered ? launch<Norm::layernorm, Entry::any>(context, a, call)
-                  : launch<Norm::rmsnorm, Entry::any>(context, a, call);
+    return centered ? launch<Norm::layernorm, InputFusion::dropping>(context, a, call)
+                    : launch<Norm::rmsnorm, InputFusion::dropping>(context, a, call);
+  return centered ? launch<Norm::layernorm, InputFusion::any>(context, a, call)
+                  : launch<Norm::rmsnorm, InputFusion::any>(context, a, call);
 }
 
-#define INSTANTIATE(T) template decltype(native_norm_forward<T>) native_norm_forward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(NormForward)
 
 }  // namespace tern::ops

@@ -22,7 +22,7 @@ struct Backward {
   int rows, width;
   std::uint32_t* magnitude;  // or null
   T* dropped;                // if With::dropped
-  Dropout dropout;
+  PackDropout dropout;
 };
 
 /// What the kernel also does: add to dy, or drop dx.
@@ -151,7 +151,7 @@ bool launch(const Context& context, const Backward<T>& a, float* dgain, float* d
 }  // namespace
 
 template <class T>
-bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
+bool NormBackward<T>::native(const Context& context, const NormBackward& call) {
   if (call.x.size() == 0) return true;
   const Backward<T> a{call.dy.data(),
                       data_of(call.dy_added),
@@ -167,7 +167,7 @@ bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
                       static_cast<int>(call.x.extent(1)),
                       start_magnitude(call.magnitude, stream_of(context)),
                       call.dropped.size() > 0 ? call.dropped.data() : nullptr,
-                      Dropout(call.dropout)};
+                      PackDropout(call.dropout)};
   float* dbias_data = call.dbias.size() ? call.dbias.data() : nullptr;
   if (!all_aligned(a.dy, a.dy_added, a.x, a.gain, a.residual, a.dx, a.dropped)) return false;
   if (a.dropped && a.dy_added) return false;
@@ -176,8 +176,6 @@ bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
              : launch<Norm::rmsnorm>(context, a, call.dgain.data(), nullptr);
 }
 
-#define INSTANTIATE(T) template decltype(native_norm_backward<T>) native_norm_backward<T>;
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_NATIVE(NormBackward)
 
 }  // namespace tern::ops

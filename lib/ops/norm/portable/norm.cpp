@@ -26,13 +26,16 @@ void require_rows(const X& x, const Y& other, const G& gain, const A& rstd) {
 std::size_t norm_partials(std::size_t width) { return partial_rows * 2 * width; }
 
 template <class T>
-void norm_forward(const Context& context, const NormForward<T>& call) {
+void NormForward<T>::check() const {
+  require_rows(x, y, gain, rstd);
+}
+
+template <class T>
+void NormForward<T>::portable(const Context& context, const NormForward& call) {
   const Matrix<const T> x = call.x;
   const Vector<const T> gain = call.gain;
   const Matrix<T> y = call.y;
   const Vector<Accumulate<T>> mean = call.mean, rstd = call.rstd;
-  require_rows(x, y, gain, rstd);
-  if (native<&norm_forward<T>>(context, call)) return;
   if (call.made.wanted()) make_sum<T>(context, call.made);
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
@@ -62,8 +65,9 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
         rstd(row) = r;
         if (centered) mean(row) = mu;
       });
-  if (call.rounded.wanted()) fp8_round<T>(context, y, call.rounded, context.scaling);
-  if (call.coded.wanted()) fp8_round_rows<T>(context, y, call.coded);
+  if (call.rounded.wanted())
+    run(context, Fp8Round<T>{.values = y, .to = call.rounded, .scaling = context.scaling});
+  if (call.coded.wanted()) run(context, Fp8RoundRows<T>{.x = y, .to = call.coded});
 }
 
 namespace {
@@ -134,14 +138,16 @@ void add_partials(const Context& context, Matrix<const A> partial, std::size_t f
 }  // namespace
 
 template <class T>
-void norm_backward(const Context& context, const NormBackward<T>& call) {
-  require_rows(call.x, call.dx, call.gain, call.rstd);
-  if (call.residual.size() > 0) require_rows(call.x, call.residual, call.gain, call.rstd);
-  if (call.dropped.size() > 0) require_rows(call.x, call.dropped, call.gain, call.rstd);
-  TERN_REQUIRE(
-      call.dy.size() == call.x.size() && call.partial.extent(0) >= norm_partials(call.x.extent(1)),
-      "{} gradients of {}, {} partial sums", call.dy.size(), call.x.size(), call.partial.extent(0));
-  if (native<&norm_backward<T>>(context, call)) return;
+void NormBackward<T>::check() const {
+  require_rows(x, dx, gain, rstd);
+  if (residual.size() > 0) require_rows(x, residual, gain, rstd);
+  if (dropped.size() > 0) require_rows(x, dropped, gain, rstd);
+  TERN_REQUIRE(dy.size() == x.size() && partial.extent(0) >= norm_partials(x.extent(1)),
+               "{} gradients of {}, {} partial sums", dy.size(), x.size(), partial.extent(0));
+}
+
+template <class T>
+void NormBackward<T>::portable(const Context& context, const NormBackward& call) {
   using A = Accumulate<T>;
   const std::size_t rows = call.x.extent(0), width = call.x.extent(1);
   if (rows == 0) return;
@@ -156,17 +162,13 @@ void norm_backward(const Context& context, const NormBackward<T>& call) {
   add_partials<A>(context, sums, 0, call.dgain);
   add_partials<A>(context, sums, width, call.dbias);
   const bool drops = call.dropped.size() > 0;
-  if (drops) dropout<T>(context, call.dropout, call.dx, {}, call.dropped);
+  if (drops) run(context, Dropout<T>{.key = call.dropout, .x = call.dx, .y = call.dropped});
   if (call.magnitude.size() > 0)
-    largest_magnitude<T>(context, drops ? call.dropped : call.dx, call.magnitude);
+    run(context,
+        LargestMagnitude<T>{.x = drops ? call.dropped : call.dx, .magnitude = call.magnitude});
 }
 
-#define INSTANTIATE(T)                                \
-  template decltype(norm_forward<T>) norm_forward<T>; \
-  template decltype(norm_backward<T>) norm_backward<T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+TERN_INSTANTIATE_PORTABLE(NormForward)
+TERN_INSTANTIATE_PORTABLE(NormBackward)
 
 }  // namespace tern::ops

@@ -57,7 +57,7 @@ __global__ void adamw_packs(Update<T> a) {
 }  // namespace
 
 template <class T>
-bool native_adamw_update(const Context& context, const AdamWUpdate<T>& call) {
+bool AdamWUpdate<T>::native(const Context& context, const AdamWUpdate& call) {
   if (call.master.size() == 0) return true;
   T* copy_data = call.copy.size() ? call.copy.data() : nullptr;
   if (!all_aligned(call.master.data(), call.gradient.data(), call.m.data(), call.v.data(),
@@ -83,7 +83,6 @@ bool native_adamw_update(const Context& context, const AdamWUpdate<T>& call) {
   return true;
 }
 
-template decltype(native_adamw_update<bf16>) native_adamw_update<bf16>;
-template decltype(native_adamw_update<fp16>) native_adamw_update<fp16>;
+TERN_INSTANTIATE_NATIVE(AdamWUpdate)
 
 }  // namespace tern::ops

@@ -49,12 +49,15 @@ struct Update {
 }  // namespace
 
 template <class T>
-void adamw_update(const Context& context, const AdamWUpdate<T>& call) {
-  TERN_REQUIRE(call.gradient.size() == call.master.size() && call.m.size() == call.master.size() &&
-                   call.v.size() == call.master.size() && call.copy.size() <= call.master.size(),
-               "{} parameters, {} gradients, moments of {} and {}", call.master.size(),
-               call.gradient.size(), call.m.size(), call.v.size());
-  if (native<&adamw_update<T>>(context, call)) return;
+void AdamWUpdate<T>::check() const {
+  TERN_REQUIRE(gradient.size() == master.size() && m.size() == master.size() &&
+                   v.size() == master.size() && copy.size() <= master.size(),
+               "{} parameters, {} gradients, moments of {} and {}", master.size(), gradient.size(),
+               m.size(), v.size());
+}
+
+template <class T>
+void AdamWUpdate<T>::portable(const Context& context, const AdamWUpdate& call) {
   using A = Accumulate<T>;
   const double t = static_cast<double>(call.rule.step);
   // A copy that is the master itself needs no second store.
@@ -76,47 +79,41 @@ void adamw_update(const Context& context, const AdamWUpdate<T>& call) {
 }
 
 template <class A>
-void clip_scale(const Context& context, Vector<const A> squares, double limit, double loss_scale,
-                Vector<A> scale, Vector<A> norm) {
-  const A most = static_cast<A>(limit), undo = static_cast<A>(1 / loss_scale);
+void ClipScale<A>::portable(const Context& context, const ClipScale& call) {
+  const A most = static_cast<A>(call.limit), undo = static_cast<A>(1 / call.loss_scale);
   Kokkos::parallel_for(
       "tern::clip_scale", Kokkos::RangePolicy<Device>(context.space, 0, 1),
       KOKKOS_LAMBDA(const int) {
-        const A root = undo * Kokkos::sqrt(squares(0));
-        norm(0) = root;
-        scale(0) = !Kokkos::isfinite(squares(0)) ? A(0)
-                   : most > 0 && root > most     ? undo * (most / root)
-                                                 : undo;
+        const A root = undo * Kokkos::sqrt(call.squares(0));
+        call.norm(0) = root;
+        call.scale(0) = !Kokkos::isfinite(call.squares(0)) ? A(0)
+                        : most > 0 && root > most          ? undo * (most / root)
+                                                           : undo;
       });
 }
 
 template <class A>
-void move_average(const Context& context, double decay, Vector<const A> values, Vector<A> average) {
-  const A share = static_cast<A>(1 - decay);
+void MoveAverage<A>::portable(const Context& context, const MoveAverage& call) {
+  const A share = static_cast<A>(1 - call.decay);
   detail::for_each(
-      context, "tern::move_average", values.size(),
-      KOKKOS_LAMBDA(const std::size_t i) { average(i) += share * (values(i) - average(i)); });
-}
-
-template <class A>
-void exchange(const Context& context, Vector<A> a, Vector<A> b) {
-  detail::for_each(
-      context, "tern::exchange", a.size(), KOKKOS_LAMBDA(const std::size_t i) {
-        const A kept = a(i);
-        a(i) = b(i);
-        b(i) = kept;
+      context, "tern::move_average", call.values.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        call.average(i) += share * (call.values(i) - call.average(i));
       });
 }
 
-template decltype(adamw_update<float>) adamw_update<float>;
-template decltype(adamw_update<double>) adamw_update<double>;
-template decltype(adamw_update<bf16>) adamw_update<bf16>;
-template decltype(adamw_update<fp16>) adamw_update<fp16>;
-#define INSTANTIATE(A)                                \
-  template decltype(clip_scale<A>) clip_scale<A>;     \
-  template decltype(move_average<A>) move_average<A>; \
-  template decltype(exchange<A>) exchange<A>;
-INSTANTIATE(float)
-INSTANTIATE(double)
+template <class A>
+void Exchange<A>::portable(const Context& context, const Exchange& call) {
+  detail::for_each(
+      context, "tern::exchange", call.a.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        const A kept = call.a(i);
+        call.a(i) = call.b(i);
+        call.b(i) = kept;
+      });
+}
+
+TERN_INSTANTIATE_SUMS(ClipScale)
+TERN_INSTANTIATE_SUMS(MoveAverage)
+TERN_INSTANTIATE_SUMS(Exchange)
+TERN_INSTANTIATE_PORTABLE(AdamWUpdate)
 
 }  // namespace tern::ops

@@ -67,7 +67,7 @@ struct Squares {
 };
 
 template <class T>
-struct Normalize {
+struct NormalizeKernel {
   using A = Accumulate<T>;
   const A *span, *squares;
   const std::size_t* at;
@@ -123,13 +123,12 @@ struct Descend {
 }  // namespace
 
 template <class A>
-void nesterov(const Context& context, double momentum, Vector<A> gradient,
-              Vector<const A> gradient_scale, Vector<A> buffer) {
-  const A mu = static_cast<A>(momentum), fresh = static_cast<A>(1 - momentum);
-  A *g = gradient.data(), *b = buffer.data();
-  const A* scale = gradient_scale.data();
+void Nesterov<A>::portable(const Context& context, const Nesterov& call) {
+  const A mu = static_cast<A>(call.momentum), fresh = static_cast<A>(1 - call.momentum);
+  A *g = call.gradient.data(), *b = call.buffer.data();
+  const A* scale = call.gradient_scale.data();
   detail::for_each(
-      context, "tern::nesterov", gradient.size(), KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::nesterov", call.gradient.size(), KOKKOS_LAMBDA(const std::size_t i) {
         if (scale[0] > 0) {
           const A clipped = scale[0] * g[i];
           b[i] += fresh * (clipped - b[i]);
@@ -139,20 +138,20 @@ void nesterov(const Context& context, double momentum, Vector<A> gradient,
 }
 
 template <class A>
-void sums_of_squares(const Context& context, Vector<const A> span, Vector<const std::size_t> at,
-                     std::size_t elements, Vector<A> squares) {
+void SumsOfSquares<A>::portable(const Context& context, const SumsOfSquares& call) {
   const Vector<double> sums = context.partial_sums;
   TERN_REQUIRE(sums.size() > 0, "sums need a context of make_context()");
   constexpr std::size_t part = 16384;  // elements, approximately
-  const std::size_t parts = std::clamp<std::size_t>(elements / part, 1, sums.size());
+  const std::size_t parts = std::clamp<std::size_t>(call.elements / part, 1, sums.size());
   const std::size_t most = sums.size() / parts;
-  for (std::size_t first = 0; first < at.size(); first += most) {
-    const std::size_t count = std::min(most, at.size() - first);
+  for (std::size_t first = 0; first < call.at.size(); first += most) {
+    const std::size_t count = std::min(most, call.at.size() - first);
     Kokkos::TeamPolicy<Device> policy(context.space, static_cast<int>(count * parts),
                                       detail::on_host ? 1 : 8, detail::on_host ? 1 : 32);
-    Kokkos::parallel_for("tern::squares", policy,
-                         Squares<A>{span.data(), at.data() + first, elements, parts, sums});
-    A* to = squares.data() + first;
+    Kokkos::parallel_for(
+        "tern::squares", policy,
+        Squares<A>{call.span.data(), call.at.data() + first, call.elements, parts, sums});
+    A* to = call.squares.data() + first;
     Kokkos::parallel_for(
         "tern::squares", Kokkos::RangePolicy<Device>(context.space, 0, static_cast<int>(count)),
         KOKKOS_LAMBDA(const int i) {
@@ -164,16 +163,15 @@ void sums_of_squares(const Context& context, Vector<const A> span, Vector<const 
 }
 
 template <class T>
-void normalize(const Context& context, Vector<const Accumulate<T>> span,
-               Vector<const std::size_t> at, Vector<const Accumulate<T>> squares, double eps,
-               Tensor3<T> to) {
-  for_each_of_batch(context, "tern::normalize", at.size(), stride(to),
-                    Normalize<T>{span.data(), squares.data(), at.data(),
-                                 static_cast<Accumulate<T>>(eps), to.data(), stride(to)});
+void Normalize<T>::portable(const Context& context, const Normalize& call) {
+  for_each_of_batch(
+      context, "tern::normalize", call.at.size(), stride(call.to),
+      NormalizeKernel<T>{call.span.data(), call.squares.data(), call.at.data(),
+                         static_cast<Accumulate<T>>(call.eps), call.to.data(), stride(call.to)});
 }
 
 template <class T, class S>
-void descend(const Context& context, const Descent<T, S>& call) {
+void Descent<T, S>::portable(const Context& context, const Descent& call) {
   using A = Accumulate<T>;
   const bool copies = call.copy.size() > 0 && static_cast<const void*>(call.copy.data()) !=
                                                   static_cast<void*>(call.master.data());
@@ -184,19 +182,14 @@ void descend(const Context& context, const Descent<T, S>& call) {
                     call.master.data(), copies ? call.copy.data() : nullptr});
 }
 
-#define INSTANTIATE(T)                          \
-  template decltype(normalize<T>) normalize<T>; \
-  template decltype(descend<T, T>) descend<T, T>;
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
-#define INSTANTIATE_SUMS(A)                   \
-  template decltype(nesterov<A>) nesterov<A>; \
-  template decltype(sums_of_squares<A>) sums_of_squares<A>;
-INSTANTIATE_SUMS(float)
-INSTANTIATE_SUMS(double)
-template decltype(descend<bf16, float>) descend<bf16, float>;
-template decltype(descend<fp16, float>) descend<fp16, float>;
+TERN_INSTANTIATE_PORTABLE(Normalize)
+template struct Descent<float, float>;
+template struct Descent<double, double>;
+template struct Descent<bf16, bf16>;
+template struct Descent<fp16, fp16>;
+template struct Descent<bf16, float>;
+template struct Descent<fp16, float>;
+TERN_INSTANTIATE_SUMS(Nesterov)
+TERN_INSTANTIATE_SUMS(SumsOfSquares)
 
 }  // namespace tern::ops

@@ -152,17 +152,14 @@ AttentionBackward<S> prepare(Run<S>& run, const Shape& s, const Forward& run_for
 
 template <class S>
 AttentionBackward<S> prepare(Run<S>& run, const Shape& s) {
-  return prepare(run, s, [&](const AttentionForward<S>& forward) {
-    attention_forward<S>(run.context, forward);
-  });
+  return prepare(run, s, [&](const AttentionForward<S>& forward) { run(run.context, forward); });
 }
 
 template <std::size_t n>
 void check(checks::Checker& checker, const Shape (&shapes)[n]) {
   for (const Shape& s : shapes)
-    checker.check("attention", s.text(), [=]<class S>(Run<S>& run) {
-      attention_backward<S>(run.context, prepare(run, s));
-    });
+    checker.check("attention", s.text(),
+                  [=]<class S>(Run<S>& run) { run(run.context, prepare(run, s)); });
 }
 
 void expect_passed(checks::Checker& checker) {
@@ -190,7 +187,7 @@ TEST(CausalBackwardSm90KernelsChoice, is_taken_where_it_serves) {
   const Context& context = device.context;
   for (const Shape& s : causal_served) {
     checks::Run<bf16> chosen(context, 7), direct(context, 7);
-    attention_backward<bf16>(context, prepare(chosen, s));
+    run(context, prepare(chosen, s));
     const bool ran = cuda::implementations(context).causal_backward_sm90()->backward(
         context, prepare(direct, s));
     EXPECT_EQ(ran, cuda::detail::runs_sm_90a()) << s.text();
@@ -227,7 +224,7 @@ TEST(BlocksSm90Choice, is_taken_where_it_serves) {
   cuda::BlocksSm90& spans = *cuda::implementations(context).blocks_sm90();
   for (const Shape& s : spans_served) {
     checks::Run<bf16> chosen(context, 7), direct(context, 7);
-    attention_backward<bf16>(context, prepare(chosen, s));
+    run(context, prepare(chosen, s));
     bool forward_ran = false;
     const AttentionBackward<bf16> backward =
         prepare(direct, s, [&](const AttentionForward<bf16>& forward) {
@@ -259,7 +256,7 @@ TEST(BlocksSm90Choice, is_not_any_sm80) {
   if (!cuda::detail::runs_sm_90a()) GTEST_SKIP() << "for compute capability 9.0";
   const Shape s{2, 1024, 4, 4, 64, Layout::blocks, 16};
   checks::Run<bf16> chosen(context, 7), other(context, 7);
-  attention_backward<bf16>(context, prepare(chosen, s));
+  run(context, prepare(chosen, s));
   cuda::any_sm80_backward(context, prepare(other, s, [&](const AttentionForward<bf16>& forward) {
                             cuda::any_sm80_forward(context, forward);
                           }));

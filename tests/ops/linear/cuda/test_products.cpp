@@ -39,7 +39,7 @@ Numbers product() {
   const Context context = make_context(arena, true, "auto", Products::fastest);
   const Array<bf16> x(N, I, normal_numbers(N * I, 1)), w(O, I, normal_numbers(O * I, 2, 0.03));
   const Array<bf16> y(N, O);
-  linear_forward<bf16>(context, x.matrix(), w.matrix(), {}, y.matrix());
+  run(context, LinearForward<bf16>{.x = x.matrix(), .w = w.matrix(), .y = y.matrix()});
   context.fence("product");
   return y.get();
 }

@@ -42,7 +42,7 @@ struct Map {
         w(O, I, normal_numbers(O * I, 1, 0.1)),
         rounded(arena, "w", Term::parameters, O, I),
         coded(arena, "x", Term::workspace, most_rows, I) {
-    fp8_round_rows<T>(context, w.matrix(), rounded);
+    run(context, Fp8RoundRows<T>{.x = w.matrix(), .to = rounded});
     context.fence("weights");
     context.constant_weights = true;
   }
@@ -56,7 +56,7 @@ struct Map {
   Numbers multiply(std::size_t N, Codes codes) const {
     const Array<T> x = input(N), y(N, O);
     const Fp8Rows of_x = codes == Codes::of_both ? coded.shaped(N, I) : Fp8Rows();
-    if (of_x.wanted()) fp8_round_rows<T>(context, x.matrix(), of_x);
+    if (of_x.wanted()) run(context, Fp8RoundRows<T>{.x = x.matrix(), .to = of_x});
     const bool served =
         codes == Codes::none
             ? native_linear_forward<T>(context, x.matrix(), w.matrix(), {}, y.matrix(), {})
@@ -134,16 +134,16 @@ TYPED_TEST(SkinnyGemm, KernelsRoundRowsAsDefined) {
     const auto round = [&](const Context& context, bool norm) {
       const Fp8Rows to = map.coded.shaped(N, I);
       if (norm) {
-        norm_forward<T>(context, {.kind = Norm::rmsnorm,
-                                  .x = x.matrix(),
-                                  .gain = gain.vector(),
-                                  .eps = 1e-6,
-                                  .y = y.matrix(),
-                                  .rstd = rstd.vector(),
-                                  .coded = to});
+        run(context, NormForward<T>{.kind = Norm::rmsnorm,
+                                    .x = x.matrix(),
+                                    .gain = gain.vector(),
+                                    .eps = 1e-6,
+                                    .y = y.matrix(),
+                                    .rstd = rstd.vector(),
+                                    .coded = to});
       } else {
         y.set(numbers);
-        fp8_round_rows<T>(context, y.matrix(), to);
+        run(context, Fp8RoundRows<T>{.x = y.matrix(), .to = to});
       }
       context.fence("rows");
       return std::tuple(y.get(), test::on_host(to.codes), test::on_host(to.undo));

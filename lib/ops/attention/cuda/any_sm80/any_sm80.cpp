@@ -1,4 +1,4 @@
-/// Host side of pattern attention: views, sizes, launches.
+/// Host side of attention under any mask: views, sizes, launches.
 #include "ops/attention/cuda/any_sm80/any_sm80.hpp"
 
 #include <limits>

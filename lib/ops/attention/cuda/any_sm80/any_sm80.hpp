@@ -1,5 +1,5 @@
-/// Attention with our own tensor-core kernels, under any pattern; contracts as attention_forward
-/// and attention_backward in ops/attention/attention.hpp. Masked pairs cost next to nothing, at a granularity
+/// Attention with our own tensor-core kernels, under any pattern; contracts as AttentionForward
+/// and AttentionBackward. Masked pairs cost next to nothing, at a granularity
 /// of 16 queries x 16 keys. T: bf16, fp16, or float, multiplied in TF32 (operands from memory are
 /// truncated to it, as by cuBLAS on Hopper, weights and their gradients rounded).
 #pragma once

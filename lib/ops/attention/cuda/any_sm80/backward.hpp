@@ -1,4 +1,4 @@
-/// Attention backward under any pattern, in two passes that recompute the weights p = exp(scale q
+/// Attention backward under any mask, in two passes that recompute the weights p = exp(scale q
 /// k^T - lse): one block per 64 queries for dq (and delta), then one per 64 keys for dk and dv,
 /// which sums over the heads that share them. Every result is summed by one warp in a fixed order:
 /// no atomics.

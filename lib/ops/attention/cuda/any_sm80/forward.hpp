@@ -1,4 +1,4 @@
-/// Attention forward under any pattern (FlashAttention-2, Dao 2023, skipping the pattern's empty
+/// Attention forward under any mask (FlashAttention-2, Dao 2023, skipping the mask's empty
 /// tiles): one block per (sequence, head, 64 queries).
 #pragma once
 #include "ops/attention/cuda/any_sm80/fragments.hpp"

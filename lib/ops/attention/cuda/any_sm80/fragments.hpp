@@ -1,4 +1,4 @@
-/// Shared by the three kernels of pattern attention: views, copies of tiles into shared memory, the
+/// Shared by the three kernels under any mask: views, copies of tiles into shared memory, the
 /// two products, the walk over the tiles that a block needs.
 #pragma once
 #include "ops/attention/cuda/any_sm80/tiles.hpp"

@@ -1,4 +1,4 @@
-/// Tiles of the pattern attention kernels: sizes, shared memory, and the attention mask. Pure
+/// Tiles of the kernels under any mask: sizes, shared memory, and the attention mask. Pure
 /// functions, tested on the host.
 ///
 /// A block of 4 warps owns 64 rows (queries; keys in the pass for dk and dv), a warp 16 of them:

@@ -1,4 +1,4 @@
-/// Attention backward under any pattern for Hopper (bf16 or fp16, E = 64, fp32 sums): the two kernels of
+/// Attention backward under key spans for Hopper (bf16 or fp16, E = 64, fp32 sums): the two kernels of
 /// causal_bwd_sm90/launch.hpp, which says why they are two, over the tiles that the pattern
 /// needs. Every result is summed by one warpgroup in the order of the tiles.
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
@@ -64,11 +64,11 @@ struct QueryGroup {
       }
   }
 
-  __device__ __forceinline__ void start_scores(Square& s) {
+  __device__ __forceinline__ void start_scores(Acc64x64& s) {
     start_product<T>(s, q, block.operand(at));
   }
-  __device__ __forceinline__ Step begin(Square& s, Step now) {
-    hopper::pin(sum[0]);
+  __device__ __forceinline__ Step begin(Acc64x64& s, Step now) {
+    hopper::fence_operand(sum[0]);
     previous.stage = -1;
     start_scores(s);
     return block.await_next(at, now);
@@ -76,45 +76,45 @@ struct QueryGroup {
 
   /// Under way: its scores, and the sum over the tile before.
   template <bool last>
-  __device__ __forceinline__ void step(Square& s, Step now) {
+  __device__ __forceinline__ void step(Acc64x64& s, Step now) {
     const float scale = block.args.problem.scale * log2_of_e;
     const std::uint64_t keys = block.operand(at);
-    Square dp;
+    Acc64x64 dp;
     hopper::await_products<0>();
-    hopper::pin(s);
+    hopper::fence_operand(s);
     block.release(previous);
     start_product<T>(dp, dout, hopper::advance(keys, S::tile));
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] = tensor_core::exp2_fast(fmaf(s[i], scale, -lse[i / 2 % 2]));
     if (now.seen_by(group) == Tile::mixed) mask_keys(s, lane, seen, now.tile() * tile_rows, 0);
     hopper::await_products<0>();
-    hopper::pin(dp);
+    hopper::fence_operand(dp);
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
-    Strip ds[4];
+    AFragment ds[4];
     round<T>(ds, s);
     start_adding<T>(sum, ds, keys);
     previous = at;
     at = at.next();
     if constexpr (!last) start_scores(s);
   }
-  __device__ __forceinline__ Step proceed(Square& s, Step now, Step next) {
+  __device__ __forceinline__ Step proceed(Acc64x64& s, Step now, Step next) {
     step<false>(s, now);
     return block.await_next(at, next);
   }
-  __device__ __forceinline__ void end(Square& s, Step now) {
+  __device__ __forceinline__ void end(Acc64x64& s, Step now) {
     step<true>(s, now);
     hopper::await_products<0>();
-    hopper::pin(sum[0]);
+    hopper::fence_operand(sum[0]);
     block.release(previous);
   }
 
   __device__ __forceinline__ void write(const Task& task) {
     const Problem& p = block.args.problem;
     block.begin_results(lane, group);
-    turn_back<head_size>(block.args.turn, lane, task.sequence, block.place(task, group).row,
-                         p.extent.queries, sum);
-    put<T, head_size>(lane, sum, p.scale, block.data + Own::result(0, group));
+    inverse_rope<head_size>(block.args.rope, lane, task.sequence, block.place(task, group).row,
+                            p.extent.queries, sum);
+    store_accumulator<T, head_size>(lane, sum, p.scale, block.data + Own::result(0, group));
     block.end_results(group);
     if (lane.thread == 0) {
       hopper::store_tile(block.args.dq, block.place(task, group),
@@ -170,7 +170,7 @@ struct KeyGroup {
   }
 
   /// Scores become weights.
-  __device__ __forceinline__ void weights(Square& s, Step now) const {
+  __device__ __forceinline__ void weights(Acc64x64& s, Step now) const {
     const float scale = block.args.problem.scale * log2_of_e;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -192,7 +192,7 @@ struct KeyGroup {
   }
 
   /// dp becomes ds.
-  __device__ __forceinline__ void score_gradient(Square& dp, const Square& p) const {
+  __device__ __forceinline__ void score_gradient(Acc64x64& dp, const Acc64x64& p) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float2 delta = statistic(1, i);
@@ -202,11 +202,11 @@ struct KeyGroup {
     }
   }
 
-  __device__ __forceinline__ void start_scores(Square& s) {
+  __device__ __forceinline__ void start_scores(Acc64x64& s) {
     start_product<T>(s, k, block.operand(at));
   }
-  __device__ __forceinline__ Step begin(Square& s, Step now) {
-    hopper::pin(dk[0]), hopper::pin(dv[0]);
+  __device__ __forceinline__ Step begin(Acc64x64& s, Step now) {
+    hopper::fence_operand(dk[0]), hopper::fence_operand(dv[0]);
     previous.stage = -1;
     start_scores(s);
     return block.await_next(at, now);
@@ -214,18 +214,18 @@ struct KeyGroup {
 
   /// Under way: its scores, and the sums over the tile before.
   template <bool last>
-  __device__ __forceinline__ void step(Square& s, Step now) {
+  __device__ __forceinline__ void step(Acc64x64& s, Step now) {
     const std::uint64_t queries = block.operand(at), douts = hopper::advance(queries, S::tile);
-    Square dp;
+    Acc64x64 dp;
     hopper::await_products<0>();
-    hopper::pin(s);
+    hopper::fence_operand(s);
     block.release(previous);
     start_product<T>(dp, v, douts);
     weights(s, now);
-    Strip p[4], ds[4];
+    AFragment p[4], ds[4];
     round<T>(p, s);
     hopper::await_products<0>();
-    hopper::pin(dp);
+    hopper::fence_operand(dp);
     start_adding<T>(dv, p, douts);
     score_gradient(dp, s);
     round<T>(ds, dp);
@@ -234,24 +234,24 @@ struct KeyGroup {
     at = at.next();
     if constexpr (!last) start_scores(s);
   }
-  __device__ __forceinline__ Step proceed(Square& s, Step now, Step next) {
+  __device__ __forceinline__ Step proceed(Acc64x64& s, Step now, Step next) {
     step<false>(s, now);
     return block.await_next(at, next);
   }
-  __device__ __forceinline__ void end(Square& s, Step now) {
+  __device__ __forceinline__ void end(Acc64x64& s, Step now) {
     step<true>(s, now);
     hopper::await_products<0>();
-    hopper::pin(dk[0]), hopper::pin(dv[0]);
+    hopper::fence_operand(dk[0]), hopper::fence_operand(dv[0]);
     block.release(previous);
   }
 
   __device__ __forceinline__ void write(const Task& task) {
     const Problem& p = block.args.problem;
     block.begin_results(lane, group);
-    turn_back<head_size>(block.args.turn, lane, task.sequence, block.place(task, group).row,
-                         p.extent.keys, dk);
-    put<T, head_size>(lane, dk, p.scale, block.data + Own::result(0, group));
-    put<T, head_size>(lane, dv, 1, block.data + Own::result(1, group));
+    inverse_rope<head_size>(block.args.rope, lane, task.sequence, block.place(task, group).row,
+                            p.extent.keys, dk);
+    store_accumulator<T, head_size>(lane, dk, p.scale, block.data + Own::result(0, group));
+    store_accumulator<T, head_size>(lane, dv, 1, block.data + Own::result(1, group));
     block.end_results(group);
     if (lane.thread == 0) {
       const hopper::TilePlace to = block.place(task, group);

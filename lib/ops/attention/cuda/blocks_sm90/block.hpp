@@ -1,30 +1,28 @@
-/// Shared by the three kernels of the kernels under key spans for Hopper: shared memory, the warp that
+/// Shared by the three kernels under key spans for Hopper: shared memory, the warp that
 /// copies tiles, the walk of a warpgroup over them, the attention mask.
 #pragma once
 #include "ops/attention/cuda/blocks_sm90/walk.hpp"
-#include "ops/attention/cuda/causal_bwd_sm90/block.hpp"
 
 namespace tern::ops::cuda::blocks_sm90 {
 
-using causal_bwd_sm90::Lane, causal_bwd_sm90::put, causal_bwd_sm90::round,
-    causal_bwd_sm90::turn_back;
-using hopper::Square, hopper::Strip;
+using hopper::Acc64x64, hopper::AFragment;
+using sm90::Lane, sm90::store_accumulator, sm90::round, sm90::inverse_rope, sm90::log2_of_e;
 
 constexpr int head_size = 64;
-constexpr float log2_of_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
-using Rows = causal_bwd_sm90::OwnRows<head_size>;
-using Sum = Square[1];
+constexpr float ln_2 = 0.6931471805599453f;
+using Rows = sm90::OwnRows<head_size>;
+using Sum = Acc64x64[1];
 
 /// c = rows tile^T, of numbers of type T. Starts the product, a group for await_products.
 template <class T>
-__device__ __forceinline__ void start_product(Square& c, const Rows& rows, std::uint64_t tile) {
-  causal_bwd_sm90::product<T, head_size>(c, rows, tile);
+__device__ __forceinline__ void start_product(Acc64x64& c, const Rows& rows, std::uint64_t tile) {
+  sm90::product<T, head_size>(c, rows, tile);
   hopper::commit_products();
 }
 /// sum += left tile, likewise.
 template <class T>
-__device__ __forceinline__ void start_adding(Sum& sum, Strip (&left)[4], std::uint64_t tile) {
-  causal_bwd_sm90::add_product<T, head_size>(sum, left, tile);
+__device__ __forceinline__ void start_adding(Sum& sum, AFragment (&left)[4], std::uint64_t tile) {
+  sm90::add_product<T, head_size>(sum, left, tile);
   hopper::commit_products();
 }
 
@@ -68,7 +66,7 @@ struct Block {
   static constexpr Pass pass = of_pass;
   static constexpr int groups = block_groups;
   using S = Shared<pass, groups>;
-  using Position = causal_bwd_sm90::Ring<S::stages>;
+  using Position = sm90::Ring<S::stages>;
 
   const Arguments& args;
   char* data;          // dynamic shared memory
@@ -140,7 +138,7 @@ struct Block {
     return any_sm80::load_aligned(reinterpret_cast<const KeySpans*>(data + from) + i);
   }
 
-  /// Around put(): the tile of results is free; it is written, and one thread may store it.
+  /// Around store_accumulator(): the tile of results is free; it is written, and one thread may store it.
   __device__ void begin_results(const Lane& lane, int group) const {
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);
@@ -179,7 +177,7 @@ struct Block {
 #pragma unroll
       for (int g = 0; g < groups; ++g)
         hopper::copy_tile(base + own(i, g), *from[i], place(t, g), own_full(),
-                          hopper::Keep::little);
+                          hopper::CacheHint::evict_first);
     if (with_spans) copy_spans(S::own_spans, t.sequence, row, rows, own_full());
     if constexpr (pass == Pass::backward_query)
       hopper::copy_bytes(
@@ -207,9 +205,10 @@ struct Block {
     hopper::arrive_expecting(barrier, bytes);
     const hopper::TilePlace from{t.sequence, row, head, 0};
     const std::uint32_t to = stage(at);
-    hopper::copy_tile(to, S::owns_keys ? args.q : args.k, from, barrier, hopper::Keep::long_);
+    hopper::copy_tile(to, S::owns_keys ? args.q : args.k, from, barrier,
+                      hopper::CacheHint::evict_last);
     hopper::copy_tile(to + S::tile, S::owns_keys ? args.dout : args.v, from, barrier,
-                      hopper::Keep::long_);
+                      hopper::CacheHint::evict_last);
     if constexpr (S::owns_keys) {
       const std::int64_t tile =
           (t.sequence * p.heads + head) * static_cast<std::int64_t>(tiles_of(p.extent.queries)) +
@@ -290,7 +289,7 @@ __device__ __forceinline__ void take_steps(Group& g, const Task& task) {
       g.at = g.at.next();
       continue;
     }
-    Square s;
+    Acc64x64 s;
     Step next = g.begin(s, now);
 #pragma unroll 1
     while (next.seen_by(g.group) != Tile::none) {
@@ -305,7 +304,7 @@ __device__ __forceinline__ void take_steps(Group& g, const Task& task) {
 
 /// Scores of a tile of keys from `first_key` on, or their weights, become `value` where masked.
 /// `seen`: spans of row lane / 2 of the warp.
-__device__ __forceinline__ void mask_keys(Square& s, const Lane& lane, const KeySpans& seen,
+__device__ __forceinline__ void mask_keys(Acc64x64& s, const Lane& lane, const KeySpans& seen,
                                           int first_key, float value) {
   const unsigned own = window(seen, first_key + lane.lane % 2 * 32, 32);
 #pragma unroll
@@ -323,7 +322,7 @@ __device__ __forceinline__ void mask_keys(Square& s, const Lane& lane, const Key
 
 /// As mask_keys, with 0, of transposed weights. `seen`: for queries 2 lane and 2 lane + 1 of the
 /// tile 16 bits each, for the warp's 16 keys.
-__device__ __forceinline__ void mask_queries(Square& p, const Lane& lane, unsigned seen) {
+__device__ __forceinline__ void mask_queries(Acc64x64& p, const Lane& lane, unsigned seen) {
 #pragma unroll
   for (int q = 0; q < 8; ++q) {
     const unsigned bits = __shfl_sync(0xffffffffu, seen, 4 * q + lane.pair) >> (lane.lane / 4);

@@ -9,7 +9,7 @@ namespace tern::ops::cuda {
 namespace {
 
 using namespace blocks_sm90;
-using causal_bwd_sm90::view_of;
+using sm90::TensorMaps, sm90::view_of;
 
 constexpr int token_multiple = 4;  // of lse, in copies of 16 bytes
 
@@ -68,7 +68,7 @@ bool BlocksSm90::backward(const Context& context, const AttentionBackward<T>& fr
   call.dq = view_of(from.dq);
   call.dk = view_of(from.dk);
   call.dv = view_of(from.dv);
-  call.turn = causal_bwd_sm90::turn_of(from.rotation);
+  call.rope = sm90::inverse_rope_of(from.rotation);
   require(blocks_sm90::backward<T>(detail::stream_of(context), arguments_of(call, maps_),
                                    detail::multiprocessors()),
           "backward");

@@ -1,7 +1,7 @@
 /// Attention under key spans on sm_90a, forward and backward, deterministic:
 /// forward.hpp and backward.hpp.
 #pragma once
-#include "ops/attention/cuda/causal_bwd_sm90/causal_bwd_sm90.hpp"
+#include "ops/attention/cuda/sm90_common/tensor_maps.hpp"
 
 namespace tern::ops::cuda {
 
@@ -18,7 +18,7 @@ class BlocksSm90 {
   bool backward(const Context&, const AttentionBackward<T>&);
 
  private:
-  TensorMaps maps_;
+  sm90::TensorMaps maps_;
 };
 
 }  // namespace tern::ops::cuda

@@ -1,4 +1,4 @@
-/// Attention forward under any pattern for Hopper (bf16 or fp16, E = 64, fp32 sums), after
+/// Attention forward under key spans for Hopper (bf16 or fp16, E = 64, fp32 sums), after
 /// FlashAttention-3 (Shah et al. 2024, sections 3.1 and 3.2), over the tiles that the pattern needs.
 ///
 /// A warpgroup owns 64 queries, in registers. While the tensor cores add the weights of one tile
@@ -21,7 +21,7 @@ struct RunningSoftmax {
     for (int half = 0; half < 2; ++half) base[half] = -__int_as_float(0x7f800000), total[half] = 0;
   }
   /// Scores become weights. Whether older sums are to be scaled by `factor`; scale > 0, of base 2.
-  __device__ __forceinline__ bool update(Square& s, float scale, float (&factor)[2]) {
+  __device__ __forceinline__ bool update(Acc64x64& s, float scale, float (&factor)[2]) {
     bool grows = false;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -63,7 +63,7 @@ struct ForwardGroup {
   Rows q = {};
   KeySpans seen = {};  // of row lane / 2 of the warp
   RunningSoftmax softmax = {};
-  Strip weights[4] = {};
+  AFragment weights[4] = {};
   Sum sum = {};
 
   __device__ __forceinline__ void load(const Task& task) {
@@ -77,7 +77,7 @@ struct ForwardGroup {
   }
 
   /// Scores become weights, and sums fit them after rescale().
-  __device__ __forceinline__ bool weigh(Square& s, Step step, float (&factor)[2]) {
+  __device__ __forceinline__ bool weigh(Acc64x64& s, Step step, float (&factor)[2]) {
     if (step.seen_by(group) == Tile::mixed)
       mask_keys(s, lane, seen, step.tile() * tile_rows, -__int_as_float(0x7f800000));
     return softmax.update(s, block.args.problem.scale * log2_of_e, factor);
@@ -85,7 +85,7 @@ struct ForwardGroup {
   __device__ __forceinline__ void rescale(bool grows, const float (&factor)[2]) {
     if (__any_sync(0xffffffffu, grows)) {
       hopper::await_products<0>();
-      hopper::pin(sum[0]);
+      hopper::fence_operand(sum[0]);
 #pragma unroll
       for (int i = 0; i < 32; ++i) sum[0][i] *= factor[i / 2 % 2];
     }
@@ -94,43 +94,43 @@ struct ForwardGroup {
     start_adding<T>(sum, weights, hopper::advance(block.operand(of), S::tile));
   }
 
-  __device__ __forceinline__ Step begin(Square& s, Step now) {
+  __device__ __forceinline__ Step begin(Acc64x64& s, Step now) {
     start_product<T>(s, q, block.operand(at));
     const Step next = block.await_next(at, now);
     hopper::await_products<0>();
-    hopper::pin(s);
+    hopper::fence_operand(s);
     float factor[2];
     rescale(weigh(s, now, factor), factor);
     round<T>(weights, s);
     return next;
   }
   /// The tensor cores add this tile's values while the next one's scores become weights.
-  __device__ __forceinline__ Step proceed(Square& s, Step, Step next) {
+  __device__ __forceinline__ Step proceed(Acc64x64& s, Step, Step next) {
     const typename Own::Position before = at;
     at = at.next();
-    hopper::pin(sum[0]);
+    hopper::fence_operand(sum[0]);
     start_product<T>(s, q, block.operand(at));
     add_values(before);
     const Step after = block.await_next(at, next);
     hopper::await_products<1>();
-    hopper::pin(s);
+    hopper::fence_operand(s);
     float factor[2];
     const bool grows = weigh(s, next, factor);
-    hopper::pin(s);
+    hopper::fence_operand(s);
     rescale(grows, factor);
     hopper::await_products<0>();
-    hopper::pin(sum[0]);
+    hopper::fence_operand(sum[0]);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) hopper::pin(weights[i]);
+    for (int i = 0; i < 4; ++i) hopper::fence_operand(weights[i]);
     block.release(before);
     round<T>(weights, s);
     return after;
   }
-  __device__ __forceinline__ void end(Square&, Step) {
-    hopper::pin(sum[0]);
+  __device__ __forceinline__ void end(Acc64x64&, Step) {
+    hopper::fence_operand(sum[0]);
     add_values(at);
     hopper::await_products<0>();
-    hopper::pin(sum[0]);
+    hopper::fence_operand(sum[0]);
     block.release(at);
     at = at.next();
   }
@@ -152,7 +152,7 @@ struct ForwardGroup {
 #pragma unroll
     for (int i = 0; i < 32; ++i) sum[0][i] *= factor[i / 2 % 2];
     block.begin_results(lane, group);
-    put<T, head_size>(lane, sum, 1, block.data + Own::result(0, group));
+    store_accumulator<T, head_size>(lane, sum, 1, block.data + Own::result(0, group));
     block.end_results(group);
     if (lane.thread == 0) {
       hopper::store_tile(block.args.out, to, block.base + Own::result(0, group));

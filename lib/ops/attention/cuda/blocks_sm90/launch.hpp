@@ -2,11 +2,10 @@
 #pragma once
 #include "ops/attention/cuda/blocks_sm90/backward.hpp"
 #include "ops/attention/cuda/blocks_sm90/forward.hpp"
-#include "ops/attention/cuda/causal_bwd_sm90/launch.hpp"
 
 namespace tern::ops::cuda::blocks_sm90 {
 
-using causal_bwd_sm90::View;
+using sm90::View;
 
 /// More share the tiles of keys, and leave fewer registers for each.
 constexpr int forward_groups = 3;
@@ -18,7 +17,7 @@ struct Call {
   View q, k, v, out, dout, dq, dk, dv;
   float* lse;       // (B*H, Tq)
   void* workspace;  // forward_bytes() or backward_bytes(), aligned to 16 bytes
-  causal_bwd_sm90::TurnBack turn;
+  sm90::InverseRope rope;
 };
 
 constexpr int passes = 3;
@@ -49,7 +48,7 @@ Arguments make_arguments(const Call& call, const MapOf& map_of) {
           .seen = reinterpret_cast<Seen*>(workspace + counter_bytes),
           .taken = reinterpret_cast<int*>(workspace),
           .problem = call.problem,
-          .turn = call.turn};
+          .rope = call.rope};
 }
 
 /// After find().

@@ -1,14 +1,12 @@
-/// The tiles that the kernels under key spans for Hopper needs: found once for all heads, then walked by the
+/// The tiles that the kernels under key spans for Hopper need: found once for all heads, then walked by the
 /// warp that copies them.
 #pragma once
-#include <cuda.h>
-
 #include "ops/attention/cuda/blocks_sm90/tasks.hpp"
-#include "ops/attention/cuda/causal_bwd_sm90/tasks.hpp"
+#include "ops/attention/cuda/sm90_common/fragments.hpp"
 
 namespace tern::ops::cuda::blocks_sm90 {
 
-constexpr int group_threads = 128, group_warps = 4;
+using sm90::group_threads, sm90::group_warps;
 
 struct Arguments {
   CUtensorMap q, k, v, out, dout, dq, dk, dv;  // (B, T, heads, E), in boxes of 64 x 64
@@ -17,7 +15,7 @@ struct Arguments {
   Seen* seen;         // seen_size()
   int* taken;         // tasks taken after the first of every block; 0 at the start
   Problem problem;
-  causal_bwd_sm90::TurnBack turn;
+  sm90::InverseRope rope;
 };
 
 /// A warp for each word of args.seen; clears the counters, one per pass. This takes longer than the

@@ -25,20 +25,10 @@ Call call_of(const AttentionBackward<T>& from, void* workspace) {
           view_of(from.dv),
           from.lse.data(),
           workspace,
-          turn_of(from.rotation)};
+          inverse_rope_of(from.rotation)};
 }
 
 }  // namespace
-
-const CUtensorMap& TensorMaps::of(const View& view) {
-  auto at = maps_.find(view);
-  if (at != maps_.end()) return at->second;
-  CUtensorMap map;
-  const CUresult result = make_map(map, view);
-  TERN_REQUIRE(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled of {} x {} x {} x {}: {}",
-               view.batch, view.tokens, view.heads, view.head_size, static_cast<int>(result));
-  return maps_.emplace(view, map).first->second;
-}
 
 template <class T>
 bool CausalBackwardSm90::backward(const Context& context, const AttentionBackward<T>& from) {

@@ -30,14 +30,14 @@ template <Owner owner, int E, class Group>
 __device__ __forceinline__ void run_block(const Arguments& args) {
   using S = Shared<owner, E>;
   extern __shared__ char shared[];
-  __shared__ __align__(8) std::uint64_t barriers[2 * (S::stages + S::places)];
+  __shared__ __align__(8) std::uint64_t barriers[2 * (S::stages + S::buffers)];
   __shared__ Task tasks[2];
   const std::uint32_t own = tensor_core::shared_address(shared);
   const std::uint32_t base = (own + S::alignment - 1) / S::alignment * S::alignment;
   const std::uint32_t full = tensor_core::shared_address(barriers), empty = full + 8 * S::stages;
   const std::uint32_t own_full = empty + 8 * S::stages;
   const Block<owner, E> block{
-      args, {full, empty, own_full, own_full + 8 * S::places}, shared + (base - own), base, tasks};
+      args, {full, empty, own_full, own_full + 8 * S::buffers}, shared + (base - own), base, tasks};
   block.start();
   const int group = static_cast<int>(threadIdx.x) / group_threads;
   if (group == groups) {
@@ -72,28 +72,12 @@ struct Call {
   View q, k, v, out, dout, dq, dk, dv;
   const float* lse;  // (B*H, T)
   void* workspace;   // workspace_bytes(), aligned to 16 bytes
-  TurnBack turn;
+  InverseRope rope;
 };
 
 constexpr std::size_t counter_bytes = 256;  // tasks taken, of each kernel
 constexpr std::size_t workspace_bytes(const Problem& p) {
   return counter_bytes + statistics_size(p) * sizeof(float);
-}
-
-/// Map for boxes of 64 rows and 64 columns of one head. Copies do not interpret the numbers: it
-/// serves any type of 16 bits.
-inline CUresult make_map(CUtensorMap& map, const View& view) {
-  const auto extent = [](int n) { return static_cast<cuuint64_t>(n); };
-  const auto bytes = [](std::int64_t stride) { return static_cast<cuuint64_t>(2 * stride); };
-  const cuuint64_t extents[] = {extent(view.head_size), extent(view.heads), extent(view.tokens),
-                                extent(view.batch)};
-  const cuuint64_t strides[] = {bytes(view.head_stride), bytes(view.row_stride),
-                                bytes(view.batch_stride)};
-  const cuuint32_t box[] = {hopper::tile_width, 1, tile_rows, 1}, steps[] = {1, 1, 1, 1};
-  return cuTensorMapEncodeTiled(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(view.data), extents, strides,
-      box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 /// `map_of` gives the map of a view.
@@ -112,7 +96,7 @@ Arguments make_arguments(const Call& call, const MapOf& map_of) {
           .statistics = reinterpret_cast<float*>(workspace + counter_bytes),
           .taken = reinterpret_cast<int*>(workspace),
           .problem = call.problem,
-          .turn = call.turn};
+          .rope = call.rope};
 }
 
 /// The counters in the workspace are 0 before the launch.

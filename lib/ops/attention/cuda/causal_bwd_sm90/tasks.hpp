@@ -3,7 +3,6 @@
 /// A task is a block of 128 rows of one head, 64 for each of two warpgroups, against the tiles of
 /// 64 rows of the other axis that causality leaves: for queries those before, for keys those after.
 #pragma once
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,22 +16,6 @@ constexpr int tile_rows = 64, block_tiles = 2, block_rows = block_tiles * tile_r
 struct Problem {
   int batch, tokens, heads, kv_heads;
   float scale;
-};
-
-/// A (B, T, heads, E) tensor of 16-bit numbers; strides in numbers. Addresses and strides are multiples of 16
-/// bytes.
-struct View {
-  const void* data;
-  std::int64_t batch_stride, row_stride, head_stride;
-  int batch, tokens, heads, head_size;
-  auto operator<=>(const View&) const = default;
-};
-
-/// The rotation of queries and keys that backward undoes; none if `table` is null.
-struct TurnBack {
-  const float* table;             // (positions, E): cosines, then sines
-  const std::int32_t* positions;  // (B*T), or null: first + token
-  int first;
 };
 
 /// Whether the kernels take heads of this size and this many tokens.

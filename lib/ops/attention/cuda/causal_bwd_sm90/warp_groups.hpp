@@ -16,7 +16,7 @@ struct QueryGroup {
   typename Own::Position at = {};
   OwnRows<E> q = {}, dout = {};
   float lse[2] = {}, delta[2] = {};  // of the thread's two rows; lse times log2(e)
-  Square sum[E / 64] = {};
+  Acc64x64 sum[E / 64] = {};
 
   __device__ __forceinline__ void load(const Task& task) {
     const int row0 = task.block * block_rows + group * tile_rows;
@@ -52,7 +52,7 @@ struct QueryGroup {
   }
 
   /// Scores become weights.
-  __device__ __forceinline__ void weights(Square& s, bool diagonal) const {
+  __device__ __forceinline__ void weights(Acc64x64& s, bool diagonal) const {
     const float scale = block.args.problem.scale * log2_of_e;
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] = tensor_core::exp2_fast(fmaf(s[i], scale, -lse[i / 2 % 2]));
@@ -64,9 +64,9 @@ struct QueryGroup {
 
   /// One tile of keys, whose scores are in s, at E = 64; `ahead` becomes those of the next tile.
   template <bool last>
-  __device__ __forceinline__ void step(Square& s, Square& ahead, bool diagonal) {
+  __device__ __forceinline__ void step(Acc64x64& s, Acc64x64& ahead, bool diagonal) {
     const std::uint64_t keys = block.operand(at);
-    Square dp;
+    Acc64x64 dp;
     product<T, E>(dp, dout, hopper::advance(keys, S::tile));
     hopper::commit_products();
     if constexpr (!last) {
@@ -76,14 +76,14 @@ struct QueryGroup {
     }
     weights(s, diagonal);
     hopper::await_products<last ? 0 : 1>();
-    hopper::pin(dp);
+    hopper::fence_operand(dp);
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
-    Strip ds[4];
+    AFragment ds[4];
     round<T>(ds, s);
     add_product<T, E>(sum, ds, keys);
     hopper::end_products();
-    if constexpr (!last) hopper::pin(ahead);
+    if constexpr (!last) hopper::fence_operand(ahead);
     block.release(at);
     at = at.next();
   }
@@ -93,20 +93,20 @@ struct QueryGroup {
 #pragma unroll 1
     for (int left = tiles; left > 0; --left, at = at.next()) {
       const std::uint64_t keys = block.operand(at);
-      Square s, dp;
+      Acc64x64 s, dp;
       block.await_full(at);
       product<T, E>(s, q, keys);
       hopper::commit_products();
       product<T, E>(dp, dout, hopper::advance(keys, S::tile));
       hopper::commit_products();
       hopper::await_products<1>();
-      hopper::pin(s);
+      hopper::fence_operand(s);
       weights(s, left == 1);
       hopper::await_products<0>();
-      hopper::pin(dp);
+      hopper::fence_operand(dp);
 #pragma unroll
       for (int i = 0; i < 32; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
-      Strip ds[4];
+      AFragment ds[4];
       round<T>(ds, s);
       add_product<T, E>(sum, ds, keys);
       hopper::end_products();
@@ -117,11 +117,11 @@ struct QueryGroup {
   /// `tiles` tiles of keys, the last one on the diagonal.
   __device__ __forceinline__ void run(int tiles) {
     if constexpr (E > 64) return run_in_turn(tiles);
-    Square s[2];
+    Acc64x64 s[2];
     block.await_full(at);
     product<T, E>(s[0], q, block.operand(at));
     hopper::end_products();
-    hopper::pin(s[0]);
+    hopper::fence_operand(s[0]);
     for (; tiles > 2; tiles -= 2) {
       step<false>(s[0], s[1], false);
       step<false>(s[1], s[0], false);
@@ -137,12 +137,12 @@ struct QueryGroup {
   __device__ __forceinline__ void write(const Task& task) {
     const Problem& p = block.args.problem;
 #pragma unroll
-    for (int n = 0; n < E / 64; ++n) hopper::pin(sum[n]);
+    for (int n = 0; n < E / 64; ++n) hopper::fence_operand(sum[n]);
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);  // the tile is free
-    turn_back<E>(block.args.turn, lane, task.sequence, task.block * block_rows + group * tile_rows,
-                 p.tokens, sum);
-    put<T, E>(lane, sum, p.scale, block.data + Own::result(0, group));
+    inverse_rope<E>(block.args.rope, lane, task.sequence,
+                    task.block * block_rows + group * tile_rows, p.tokens, sum);
+    store_accumulator<T, E>(lane, sum, p.scale, block.data + Own::result(0, group));
     hopper::publish_tile();
     hopper::group_barrier(1 + group);
     if (lane.thread == 0) {
@@ -192,26 +192,26 @@ struct KeyGroup {
   Lane lane = {};
   typename Own::Position at = {};
   std::conditional_t<S::own_stay, OwnTile, OwnRows<E>> k = {}, v = {};
-  int place = 0;         // of the task's tiles, if they stay
-  bool storing = false;  // from the other place
-  Square dk[E / 64] = {}, dv[E / 64] = {};
+  int buffer = 0;        // of the task's tiles, if they stay
+  bool storing = false;  // from the other buffer
+  Acc64x64 dk[E / 64] = {}, dv[E / 64] = {};
 
   __device__ __forceinline__ void load(int turn) {
     if constexpr (S::own_stay) {
-      place = turn % S::places;
-      k.operand = hopper::operand(hopper::uniform(block.base + Own::own(0, group, place)));
-      v.operand = hopper::operand(hopper::uniform(block.base + Own::own(1, group, place)));
+      buffer = turn % S::buffers;
+      k.operand = hopper::operand(hopper::uniform(block.base + Own::own(0, group, buffer)));
+      v.operand = hopper::operand(hopper::uniform(block.base + Own::own(1, group, buffer)));
     } else {
       k.load(lane, block.base + Own::own(0, group));
       v.load(lane, block.base + Own::own(1, group));
       block.release_own();
     }
   }
-  /// Gives back the place of the task before, from where its results are being stored.
+  /// Gives back the buffer of the task before, from where its results are being stored.
   __device__ void release_stored() {
     if (storing && lane.thread == 0) {
       hopper::await_stores();
-      hopper::arrive(block.barriers.own_empty + 8 * (place ^ 1));
+      hopper::arrive(block.barriers.own_empty + 8 * (buffer ^ 1));
     }
     storing = false;
   }
@@ -222,7 +222,7 @@ struct KeyGroup {
     return reinterpret_cast<const float2*>(from)[which * (tile_rows / 2) + i * 4 + lane.pair];
   }
 
-  __device__ __forceinline__ void weights(Square& s, bool diagonal) const {
+  __device__ __forceinline__ void weights(Acc64x64& s, bool diagonal) const {
     const float scale = block.args.problem.scale * log2_of_e;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -238,7 +238,7 @@ struct KeyGroup {
   }
 
   /// dp becomes ds.
-  __device__ __forceinline__ void score_gradient(Square& dp, const Square& p) const {
+  __device__ __forceinline__ void score_gradient(Acc64x64& dp, const Acc64x64& p) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float2 delta = statistic(1, i);
@@ -249,9 +249,9 @@ struct KeyGroup {
   }
 
   template <bool last>
-  __device__ __forceinline__ void step(Square& s, Square& ahead, bool diagonal) {
+  __device__ __forceinline__ void step(Acc64x64& s, Acc64x64& ahead, bool diagonal) {
     const std::uint64_t queries = block.operand(at), douts = hopper::advance(queries, S::tile);
-    Square dp;
+    Acc64x64 dp;
     product<T, E>(dp, v, douts);
     hopper::commit_products();
     if constexpr (!last) {
@@ -260,25 +260,25 @@ struct KeyGroup {
       hopper::commit_products();
     }
     weights(s, diagonal);
-    Strip p[4], ds[4];
+    AFragment p[4], ds[4];
     round<T>(p, s);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) hopper::pin(p[i]);  // while dp is computed
+    for (int i = 0; i < 4; ++i) hopper::fence_operand(p[i]);  // while dp is computed
     hopper::await_products<last ? 0 : 1>();
-    hopper::pin(dp);
+    hopper::fence_operand(dp);
     score_gradient(dp, s);
     round<T>(ds, dp);
     add_product<T, E>(dv, p, douts);
     add_product<T, E>(dk, ds, queries);
     hopper::end_products();
-    if constexpr (!last) hopper::pin(ahead);
+    if constexpr (!last) hopper::fence_operand(ahead);
     block.release(at);
     at = at.next();
   }
 
   /// Of columns 16 k and on. A strip at a time, so that few statistics are in registers at once.
-  __device__ __forceinline__ void round_strip(Strip& p, Strip& ds, const Square& s,
-                                              const Square& dp, int k) const {
+  __device__ __forceinline__ void round_strip(AFragment& p, AFragment& ds, const Acc64x64& s,
+                                              const Acc64x64& dp, int k) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float2 delta = statistic(1, 2 * k + i);
@@ -290,7 +290,7 @@ struct KeyGroup {
                                s[at_pair + 1] * (dp[at_pair + 1] - delta.y));
       }
     }
-    hopper::pin(p), hopper::pin(ds);
+    hopper::fence_operand(p), hopper::fence_operand(ds);
   }
 
   /// Tiles of queries at E = 128.
@@ -298,7 +298,7 @@ struct KeyGroup {
 #pragma unroll 1
     for (int i = 0; i < tiles; ++i, at = at.next()) {
       const std::uint64_t queries = block.operand(at), douts = hopper::advance(queries, S::tile);
-      Square s, dp;
+      Acc64x64 s, dp;
       block.await_full(at);
       product<T, E>(s, k, queries);
       hopper::commit_products();
@@ -306,11 +306,11 @@ struct KeyGroup {
       hopper::commit_products();
       if (i == 0) release_stored();
       hopper::await_products<1>();
-      hopper::pin(s);
+      hopper::fence_operand(s);
       weights(s, i == 0);
       hopper::await_products<0>();
-      hopper::pin(dp);
-      Strip p[4], ds[4];
+      hopper::fence_operand(dp);
+      AFragment p[4], ds[4];
 #pragma unroll
       for (int n = 0; n < 4; ++n) round_strip(p[n], ds[n], s, dp, n);
       add_product<T, E>(dv, p, douts);
@@ -323,11 +323,11 @@ struct KeyGroup {
   /// `tiles` tiles of queries, the first one on the diagonal.
   __device__ __forceinline__ void run(int tiles) {
     if constexpr (E > 64) return run_in_turn(tiles);
-    Square s[2];
+    Acc64x64 s[2];
     block.await_full(at);
     product<T, E>(s[0], k, block.operand(at));
     hopper::end_products();
-    hopper::pin(s[0]);
+    hopper::fence_operand(s[0]);
     bool diagonal = true;
     for (; tiles > 2; tiles -= 2) {
       step<false>(s[0], s[1], diagonal);
@@ -345,13 +345,13 @@ struct KeyGroup {
   __device__ __forceinline__ void write(const Task& task) {
     const Problem& p = block.args.problem;
 #pragma unroll
-    for (int n = 0; n < E / 64; ++n) hopper::pin(dk[n]), hopper::pin(dv[n]);
+    for (int n = 0; n < E / 64; ++n) hopper::fence_operand(dk[n]), hopper::fence_operand(dv[n]);
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);  // the tiles are free
-    turn_back<E>(block.args.turn, lane, task.sequence, task.block * block_rows + group * tile_rows,
-                 p.tokens, dk);
-    put<T, E>(lane, dk, p.scale, block.data + Own::result(0, group, place));
-    put<T, E>(lane, dv, 1, block.data + Own::result(1, group, place));
+    inverse_rope<E>(block.args.rope, lane, task.sequence,
+                    task.block * block_rows + group * tile_rows, p.tokens, dk);
+    store_accumulator<T, E>(lane, dk, p.scale, block.data + Own::result(0, group, buffer));
+    store_accumulator<T, E>(lane, dv, 1, block.data + Own::result(1, group, buffer));
     hopper::publish_tile();
     hopper::group_barrier(1 + group);
     if (lane.thread == 0) {
@@ -360,8 +360,8 @@ struct KeyGroup {
 #pragma unroll
       for (int n = 0; n < E / 64; ++n, to.column += 64) {
         const std::uint32_t from = block.base + n * hopper::operand_bytes;
-        hopper::store_tile(block.args.dk, to, from + Own::result(0, group, place));
-        hopper::store_tile(block.args.dv, to, from + Own::result(1, group, place));
+        hopper::store_tile(block.args.dk, to, from + Own::result(0, group, buffer));
+        hopper::store_tile(block.args.dv, to, from + Own::result(1, group, buffer));
       }
       hopper::end_stores();
     }
@@ -389,7 +389,7 @@ struct KeyGroup {
         write(task);
       } else if constexpr (S::own_stay) {
         release_stored();
-        if (lane.thread == 0) hopper::arrive(block.barriers.own_empty + 8 * place);
+        if (lane.thread == 0) hopper::arrive(block.barriers.own_empty + 8 * buffer);
       }
     }
     if (lane.thread == 0) hopper::await_stores();

@@ -149,7 +149,7 @@ struct Queries {
   }
 
   /// Scores become weights.
-  __device__ void weigh(float scale) {
+  __device__ void softmax(float scale) {
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       float now = minus_infinity();
@@ -234,7 +234,7 @@ __device__ void merge_warps(const Decode<T>& args, const Work& work, int group,
 
 /// A warp's share of a split: scores of its keys, then the sum of their values.
 template <class T, int E, int rows, bool coded>
-struct Share {
+struct WarpSplit {
   using Shape = DecodeShape<T, E, rows, coded>;
   using Ring = typename Shape::Ring;
   using Of = typename Operands<T, E, coded>::Of;
@@ -275,9 +275,9 @@ struct Share {
           if (holds) queries[n].scores[c][j] = undo * (scores[n][0][j] + scores[n][1][j]);
     }
   }
-  __device__ void weigh() {
+  __device__ void softmax() {
 #pragma unroll
-    for (int n = 0; n < tiles; ++n) queries[n].weigh(p.scale * log2_of_e);
+    for (int n = 0; n < tiles; ++n) queries[n].softmax(p.scale * log2_of_e);
   }
   __device__ void add_values(const Ring& ring, int c, int i) {
     std::uint32_t weights[tiles][2];
@@ -323,34 +323,33 @@ __global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resi
   }
   if (early) detail::await_previous();
 
-  Share<T, E, rows, coded> share{p};
-  share.load(walk.now());
+  WarpSplit<T, E, rows, coded> own{p};
+  own.load(walk.now());
   for (; !walk.ended(); walk.advance()) {
     const Work& work = walk.now();
     const int chunks = work.chunks(warp);
-    share.begin();
-    ring.for_each(chunks, [&](int c, int i) { share.score(ring, work, c, i); });
-    share.weigh();
-    share.load(walk.next());
-    ring.for_each(chunks, [&](int c, int i) { share.add_values(ring, c, i); });
-    merge_warps<E>(args, work, p.heads / p.kv_heads, share.queries,
-                   share.shift ? code_factor<T> : 1,
+    own.begin();
+    ring.for_each(chunks, [&](int c, int i) { own.score(ring, work, c, i); });
+    own.softmax();
+    own.load(walk.next());
+    ring.for_each(chunks, [&](int c, int i) { own.add_values(ring, c, i); });
+    merge_warps<E>(args, work, p.heads / p.kv_heads, own.queries, own.shift ? code_factor<T> : 1,
                    reinterpret_cast<float*>(shared + warps * Ring::bytes));
   }
 }
 
 /// A row's parts: `parts` splits from `split` on. Known before they are computed.
-struct RowParts {
+struct SplitsOfRow {
   int split, parts;
   template <class T>
-  __device__ RowParts(const Decode<T>& args, int row)
+  __device__ SplitsOfRow(const Decode<T>& args, int row)
       : split(args.first_splits[row]), parts(args.first_splits[row + 1] - split) {}
 };
 
 /// A head of a row: the sum of its parts in order, by a warp, whose lanes have every 32nd number.
 /// Sums of several parts are in flight at once, with the largest scores.
 template <int E, class T>
-__device__ void combine_head(const Decode<T>& args, const RowParts& of_row, int head,
+__device__ void combine_head(const Decode<T>& args, const SplitsOfRow& of_row, int head,
                              float (&sum)[E / 32]) {
   constexpr int at_once = 4;
   const Lane lane;
@@ -396,7 +395,7 @@ __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
   const Lane lane;
   const int row = static_cast<int>(blockIdx.x), heads = args.problem.heads;
   const int head = static_cast<int>(blockIdx.y) * warps + lane.warp;
-  const RowParts parts(args, row);
+  const SplitsOfRow parts(args, row);
   detail::await_previous();
   if (head >= heads) return;
   float sum[E / 32];
@@ -417,7 +416,7 @@ __global__ void __launch_bounds__(coding_threads)
   const Lane lane;
   const int row = static_cast<int>(blockIdx.x), heads = args.problem.heads;
   T* const numbers = reinterpret_cast<T*>(memory);
-  const RowParts parts(args, row);
+  const SplitsOfRow parts(args, row);
   detail::await_previous();
   for (int head = lane.warp; head < heads; head += coding_threads / 32) {
     float sum[E / 32];

@@ -105,15 +105,15 @@ Division divide(int columns, int steps, int unit, std::integer_sequence<int, gro
 }
 
 /// Empty for an activation that the kernel does not compute.
-std::optional<After> after(const std::optional<Activation>& activation) {
-  if (!activation) return After::nothing;
+std::optional<Epilogue> epilogue_of(const std::optional<Activation>& activation) {
+  if (!activation) return Epilogue::nothing;
   switch (*activation) {
     case Activation::swiglu:
-      return After::swiglu;
+      return Epilogue::swiglu;
     case Activation::gelu:
-      return After::gelu;
+      return Epilogue::gelu;
     case Activation::relu2:
-      return After::relu2;
+      return Epilogue::relu2;
   }
   return std::nullopt;
 }
@@ -176,7 +176,7 @@ bool SkinnyGemm::launch(cudaStream_t stream, const SkinnyProduct<T>& product, Ma
                          product.added,
                          product.coded_w.undo.data(),
                          product.coded_x.undo.data(),
-                         *after(product.activation),
+                         *epilogue_of(product.activation),
                          paired};
   const int columns = paired ? by.width / 2 : by.width;
   const auto started = [&]<class S>() {
@@ -207,7 +207,7 @@ bool SkinnyGemm::multiply(cudaStream_t stream, const SkinnyProduct<T>& p) {
   if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
       !detail::all_aligned(p.x.data(), p.w.data(), x.data(), w.data(), p.coded_w.undo.data(),
                            p.y.data()) ||
-      !after(p.activation))
+      !epilogue_of(p.activation))
     return false;
   if (p.coded_x.wanted()) return launch<Codes::of_both, T>(stream, p, x, w);
   return p.coded_w.wanted() ? launch<Codes::of_w, T>(stream, p, p.x, w)

@@ -63,8 +63,8 @@ struct Shape {
   static_assert(sums_bytes <= stages * stage_bytes);
 };
 
-/// What follows the sums.
-enum class After { nothing, swiglu, gelu, relu2 };
+/// Work on the sums before they are rounded.
+enum class Epilogue { nothing, swiglu, gelu, relu2 };
 
 template <class T>
 struct Result {
@@ -75,14 +75,14 @@ struct Result {
   int steps;          // of I
   bool added;         // to y
   const float *undo_w, *undo_x;  // (O), (N) factors of the rows of operands in E4M3
-  After after;
+  Epilogue epilogue;
   bool paired;  // rows of w are gates, then the rows that they multiply
 
   __device__ int block_columns() const { return paired ? width / 2 : width; }  // of y
 };
 
 /// 64 x 64 numbers of w, as left operands of four products.
-using Tile = hopper::Strip[hopper::tile_width / 16];
+using Tile = hopper::AFragment[hopper::tile_width / 16];
 
 template <class T, class S>
 struct Block {
@@ -104,14 +104,15 @@ struct Block {
     hopper::arrive_expecting(full + at(step),
                              result.width * S::w_row_bytes + result.x_rows * hopper::row_bytes);
     const int column = (first + step) * S::step_numbers, rows = result.block_columns();
-    hopper::copy_tile(stage(step), w, column0, column, full + at(step), hopper::Keep::little);
+    hopper::copy_tile(stage(step), w, column0, column, full + at(step),
+                      hopper::CacheHint::evict_first);
     if (result.paired)
       hopper::copy_tile(stage(step) + rows * S::w_row_bytes, w, result.columns + column0, column,
-                        full + at(step), hopper::Keep::little);
+                        full + at(step), hopper::CacheHint::evict_first);
   }
   __device__ void copy_x(int step) const {
     hopper::copy_tile(stage(step) + S::w_bytes, x, 0, (first + step) * S::step_numbers,
-                      full + at(step), hopper::Keep::long_);
+                      full + at(step), hopper::CacheHint::evict_last);
   }
   __device__ void copy() const {
     const int begun = min(S::stages, steps);
@@ -139,7 +140,7 @@ struct Block {
       tensor_core::load_matrices(codes, from + (chunk ^ row / 2 % 4) * 16);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        hopper::Strip& strip = to[2 * half + i / 2];
+        hopper::AFragment& strip = to[2 * half + i / 2];
         expand_codes<T>(codes[i], strip[i % 2], strip[i % 2 + 2]);
       }
     }
@@ -147,10 +148,10 @@ struct Block {
   /// Starts the products of a step and, once those of the step before it have ended, converts the
   /// next one meanwhile.
   __device__ void multiply_converted(int group, int step, Tile& now, Tile& next,
-                                     hopper::Square (&sum)[S::squares]) const {
+                                     hopper::Acc64x64 (&sum)[S::squares]) const {
     const std::uint32_t x_tile = stage(step) + S::w_bytes;
 #pragma unroll
-    for (hopper::Strip& strip : now) hopper::pin(strip);
+    for (hopper::AFragment& strip : now) hopper::fence_operand(strip);
     hopper::begin_products();
 #pragma unroll
     for (int k = 0; k < hopper::tile_width / 16; ++k)
@@ -161,11 +162,12 @@ struct Block {
     hopper::commit_products();
     hopper::await_products<1>();
 #pragma unroll
-    for (hopper::Strip& strip : next) hopper::pin(strip);  // its registers were in use until here
+    for (hopper::AFragment& strip : next)
+      hopper::fence_operand(strip);  // its registers were in use until here
     if (step > 0 && threadIdx.x % 32 == 0) hopper::arrive(empty + at(step - 1));
     if (step + 1 < steps) load_codes(group, step + 1, next);
   }
-  __device__ void multiply_converted(int group, hopper::Square (&sum)[S::squares]) const {
+  __device__ void multiply_converted(int group, hopper::Acc64x64 (&sum)[S::squares]) const {
     Tile even = {}, odd = {};
     load_codes(group, 0, even);
     for (int i = 0; i < steps; i += 2) {
@@ -174,13 +176,13 @@ struct Block {
     }
     hopper::await_products<0>();
 #pragma unroll
-    for (hopper::Square& square : sum) hopper::pin(square);
+    for (hopper::Acc64x64& square : sum) hopper::fence_operand(square);
   }
 
   /// The products of a step once it is there, onto `sum` or in its place; their operands are free
   /// afterwards.
   template <class Number, bool onto>
-  __device__ void multiply_step(int group, int step, hopper::Square (&sum)[S::squares]) const {
+  __device__ void multiply_step(int group, int step, hopper::Acc64x64 (&sum)[S::squares]) const {
     hopper::await(full + at(step), step / S::stages & 1);
     const std::uint32_t w_tile = stage(step) + group * S::group_bytes;
     const std::uint32_t x_tile = stage(step) + S::w_bytes;
@@ -198,17 +200,17 @@ struct Block {
     hopper::end_products();
     if (threadIdx.x % group_threads == 0) hopper::arrive(empty + at(step));
   }
-  __device__ void multiply(int group, hopper::Square (&sum)[S::squares]) const {
+  __device__ void multiply(int group, hopper::Acc64x64 (&sum)[S::squares]) const {
     for (int i = 0; i < steps; ++i) multiply_step<T, true>(group, i, sum);
   }
   /// The products of codes of each step by themselves, then added in float.
-  __device__ void multiply_codes(int group, hopper::Square (&sum)[S::squares]) const {
+  __device__ void multiply_codes(int group, hopper::Acc64x64 (&sum)[S::squares]) const {
     for (int i = 0; i < steps; ++i) {
-      hopper::Square of_step[S::squares] = {};
+      hopper::Acc64x64 of_step[S::squares] = {};
       multiply_step<E4M3, false>(group, i, of_step);
 #pragma unroll
       for (int n = 0; n < S::squares; ++n) {
-        hopper::pin(of_step[n]);
+        hopper::fence_operand(of_step[n]);
 #pragma unroll
         for (int j = 0; j < 32; ++j) sum[n][j] += of_step[n][j];
       }
@@ -216,7 +218,7 @@ struct Block {
   }
 
   /// Stores the sums to shared memory, by rows of y.
-  __device__ void keep(int group, const hopper::Square (&sum)[S::squares], float* sums) const {
+  __device__ void keep(int group, const hopper::Acc64x64 (&sum)[S::squares], float* sums) const {
     const int thread = static_cast<int>(threadIdx.x) % group_threads, lane = thread % 32;
     const int column = group * hopper::product_rows + thread / 32 * 16 + lane / 4;
 #pragma unroll
@@ -255,18 +257,18 @@ struct Block {
     return sum;
   }
   /// The activation of four sums; `up`: of swiglu, whose gates they are.
-  __device__ static float4 activated(After after, const float4& x, const float4& up) {
+  __device__ static float4 activated(Epilogue epilogue, const float4& x, const float4& up) {
     const auto each = [&](const auto& f) {
       return float4{f(x.x, up.x), f(x.y, up.y), f(x.z, up.z), f(x.w, up.w)};
     };
-    switch (after) {
-      case After::swiglu:
+    switch (epilogue) {
+      case Epilogue::swiglu:
         return each([](float g, float u) { return g * sigmoid(g) * u; });
-      case After::gelu:
+      case Epilogue::gelu:
         return each([](float v, float) { return Gelu::forward(v); });
-      case After::relu2:
+      case Epilogue::relu2:
         return each([](float v, float) { return Relu2::forward(v); });
-      case After::nothing:
+      case Epilogue::nothing:
         break;
     }
     return x;
@@ -283,10 +285,10 @@ struct Block {
           reinterpret_cast<uint2*>(result.y + static_cast<std::int64_t>(row) * result.columns + at);
       const uint2 old = result.added ? *to : uint2{};
       float4 sum = total(row, column, at);
-      if (result.after != After::nothing) {
+      if (result.epilogue != Epilogue::nothing) {
         float4 up = {};
         if (result.paired) up = total(row, columns + column, result.columns + at);
-        sum = activated(result.after, sum, up);
+        sum = activated(result.epilogue, sum, up);
       }
       if (result.added) {
         const float2 low = expand_pair<T>(old.x), high = expand_pair<T>(old.y);
@@ -322,7 +324,7 @@ __global__ void __launch_bounds__(S::threads, 1)
     if (threadIdx.x % 32 == 0) block.copy();
     __syncwarp();
   } else {
-    hopper::Square sum[S::squares] = {};
+    hopper::Acc64x64 sum[S::squares] = {};
     if constexpr (S::codes == Codes::of_both)
       block.multiply_codes(group, sum);
     else if constexpr (S::converts)

@@ -2,7 +2,7 @@
 
 #include <KokkosBlas3_gemm.hpp>
 
-#include "ops/core/native.hpp"
+#include "ops/core/operation.hpp"
 #include "ops/linear/portable/detail/host_blas.hpp"
 
 namespace tern::ops::portable::detail {
