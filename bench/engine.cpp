@@ -8,7 +8,8 @@
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
 // prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
 // of linear maps are in fp8; fp8_inputs = 1: their inputs as well; fp8_cache = 1: keys and values.
-// profile = 1 prints the operations of one pass that decodes.
+// profile = 1 prints the operations of one pass that decodes. turns = 1: instead of `repeats`, one for
+// each line of standard input, whose seconds it prints at once (bench/turns.py).
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,6 +65,7 @@ struct Settings {
                                      {"temperature_percent", 0},
                                      {"top_k", 0},
                                      {"profile", 0},
+                                     {"turns", 0},
                                      {"repeats", 5}};
 
   explicit Settings(int argc, char** argv) {
@@ -129,6 +132,7 @@ std::size_t requests_per_run(const Settings& s) {
 struct Figure {
   std::vector<double> values;
   void print(const char* name, const char* unit) {
+    if (values.empty()) return;
     std::sort(values.begin(), values.end());
     std::printf("RESULT %-22s %10.1f %s (%.1f to %.1f, %zu times)\n", name,
                 values[values.size() / 2], unit, values.front(), values.back(), values.size());
@@ -199,6 +203,14 @@ class Bench {
   std::uint64_t requests_ = 0;
 };
 
+/// Waits for the line that asks for another repeat; false at the end of standard input.
+bool next_turn() {
+  std::printf("READY\n");
+  std::fflush(stdout);
+  std::string line;
+  return static_cast<bool>(std::getline(std::cin, line));
+}
+
 /// Mesh whose ranks all divide the model.
 std::unique_ptr<comm::Mesh> dividing_mesh(const deck::Model& model, int pipeline) {
   auto world = comm::world();
@@ -214,6 +226,8 @@ void measure(const Settings& s) {
   constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   const deck::Model model = model_of(s);
   const auto mesh = dividing_mesh(model, static_cast<int>(s("pipeline")));
+  if (s("turns") > 0 && mesh->world().size() > 1)
+    user_error("turns = 1 is for one rank: others have no standard input");
   const generate::EngineOptions options = options_of(s);
   Arena plan;
   {
@@ -243,8 +257,10 @@ void measure(const Settings& s) {
   bench.passes.clear();
   Figure prefill, decode, whole, pass;
   const double requests = static_cast<double>(requests_per_run(s));
-  for (std::size_t i = 0; i < s("repeats"); ++i) {
+  const bool turns = s("turns") > 0;
+  for (std::size_t i = 0; turns ? next_turn() : i < s("repeats"); ++i) {
     const double first = bench.run(1), all = bench.run(s("new"));
+    if (turns) std::printf("TURN %.9f %.9f\n", first, all);
     prefill.values.push_back(requests * static_cast<double>(s("prompt")) / first);
     decode.values.push_back(requests * static_cast<double>(s("new") - 1) / (all - first));
     whole.values.push_back(requests * static_cast<double>(s("new")) / all);
@@ -263,7 +279,7 @@ void measure(const Settings& s) {
   std::printf("of %zu prompt tokens %zu were computed and %zu found; %zu of %zu pages at most\n",
               figures.prompt_tokens, figures.computed_tokens, figures.reused_tokens,
               figures.peak_pages, figures.pages);
-  if (!pass.values.empty()) pass.print("a pass that decodes", "tokens/s");
+  pass.print("a pass that decodes", "tokens/s");
 }
 
 }  // namespace
