@@ -9,6 +9,8 @@
 // prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
 // of linear maps are in fp8; fp8_inputs = 1: their inputs as well; fp8_cache = 1: keys and values.
 // profile = 1 prints the operations of one pass that decodes, profile = 2 those of one of prompts.
+// turns = 1: instead of `repeats`, one for each line of standard input, whose seconds it prints at
+// once (bench/turns.py).
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -16,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,6 +66,7 @@ struct Settings {
                                      {"temperature_percent", 0},
                                      {"top_k", 0},
                                      {"profile", 0},
+                                     {"turns", 0},
                                      {"repeats", 5}};
 
   explicit Settings(int argc, char** argv) {
@@ -129,6 +133,7 @@ std::size_t requests_per_run(const Settings& s) {
 struct Figure {
   std::vector<double> values;
   void print(const char* name, const char* unit) {
+    if (values.empty()) return;
     std::sort(values.begin(), values.end());
     std::printf("RESULT %-22s %10.1f %s (%.1f to %.1f, %zu times)\n", name,
                 values[values.size() / 2], unit, values.front(), values.back(), values.size());
@@ -202,6 +207,14 @@ class Bench {
   std::uint64_t requests_ = 0;
 };
 
+/// Waits for the line that asks for another repeat; false at the end of standard input.
+bool next_turn() {
+  std::printf("READY\n");
+  std::fflush(stdout);
+  std::string line;
+  return static_cast<bool>(std::getline(std::cin, line));
+}
+
 /// Mesh whose ranks all divide the model.
 std::unique_ptr<comm::Mesh> dividing_mesh(const deck::Model& model, int pipeline) {
   auto world = comm::world();
@@ -217,6 +230,8 @@ void measure(const Settings& s) {
   constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   const deck::Model model = model_of(s);
   const auto mesh = dividing_mesh(model, static_cast<int>(s("pipeline")));
+  if (s("turns") > 0 && mesh->world().size() > 1)
+    user_error("turns = 1 is for one rank: others have no standard input");
   const generate::EngineOptions options = options_of(s);
   Arena plan;
   {
@@ -246,8 +261,10 @@ void measure(const Settings& s) {
   bench.passes.clear();
   Figure prefill, decode, whole, pass;
   const double requests = static_cast<double>(requests_per_run(s));
-  for (std::size_t i = 0; i < s("repeats"); ++i) {
+  const bool turns = s("turns") > 0;
+  for (std::size_t i = 0; turns ? next_turn() : i < s("repeats"); ++i) {
     const double first = bench.run(1), all = bench.run(s("new"));
+    if (turns) std::printf("TURN %.9f %.9f\n", first, all);
     prefill.values.push_back(requests * static_cast<double>(s("prompt")) / first);
     decode.values.push_back(requests * static_cast<double>(s("new") - 1) / (all - first));
     whole.values.push_back(requests * static_cast<double>(s("new")) / all);
@@ -266,7 +283,7 @@ void measure(const Settings& s) {
   std::printf("of %zu prompt tokens %zu were computed and %zu found; %zu of %zu pages at most\n",
               stats.prompt_tokens, stats.computed_tokens, stats.reused_tokens, stats.peak_pages,
               stats.pages);
-  if (!pass.values.empty()) pass.print("a pass that decodes", "tokens/s");
+  pass.print("a pass that decodes", "tokens/s");
 }
 
 }  // namespace

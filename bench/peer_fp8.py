@@ -1,5 +1,8 @@
-"""Linear layers whose three products run in fp8 by torch._scaled_mm: E4M3 forward, gradients in E5M2, one scale per matrix
-from its largest magnitude (tensorwise dynamic scaling). torch.compile fuses the rounding with what is around it.
+"""Linear layers in fp8 for the peer; torch.compile fuses the rounding with what is around it.
+
+own: the three products by torch._scaled_mm, E4M3 forward, gradients in E5M2, one scale per matrix from its largest magnitude
+(tensorwise dynamic scaling). The others are recipes of torchao (0.17 for torch 2.11): tensorwise; rowwise, one scale per row of
+each operand; rowwise_with_gw_hp, the same with weight gradients in bf16. As torchao advises, embedding and head stay in bf16.
 """
 import torch, torch.nn as nn
 
@@ -38,3 +41,21 @@ class Linear(nn.Linear):
     def forward(self, x):
         y = Product.apply(x.reshape(-1, x.shape[-1]).to(torch.bfloat16), self.weight.to(torch.bfloat16))
         return y.view(*x.shape[:-1], -1)
+
+
+RECIPES = ["own", "tensorwise", "rowwise", "rowwise_with_gw_hp"]
+
+
+def make_fp8(blocks, recipe, device):
+    """Replaces the blocks' linear layers; weights stay the same parameters."""
+    if recipe == "own":
+        for block in blocks:
+            for name, layer in list(block.named_children()):
+                if isinstance(layer, nn.Linear):
+                    layer.__class__ = Linear
+        return
+    from torchao.float8 import convert_to_float8_training, Float8LinearConfig
+    config = Float8LinearConfig.from_recipe_name(recipe)
+    if device == "cpu":
+        object.__setattr__(config, "emulate", True)  # no fp8 products there
+    convert_to_float8_training(blocks, config=config)

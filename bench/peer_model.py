@@ -7,13 +7,14 @@ def rms_norm(x, weight, eps):
 
 
 class Block(nn.Module):
-    def __init__(self, m, Linear):
+    def __init__(self, m):
         super().__init__()
         D, self.H, self.K, self.E, self.eps = m.hidden, m.heads, m.kv_heads, m.head_dim, m.norm_eps
         self.swiglu, self.qk_norm, ffn = m.activation == "swiglu", m.qk_norm, m.ffn_hidden
         self.n1, self.n2 = nn.Parameter(torch.ones(D)), nn.Parameter(torch.ones(D))
-        self.qkv, self.o = Linear(D, (self.H + 2 * self.K) * self.E, bias=False), Linear(self.H * self.E, D, bias=False)
-        self.up, self.down = Linear(D, (1 + self.swiglu) * ffn, bias=False), Linear(ffn, D, bias=False)
+        self.qkv, self.o = nn.Linear(D, (self.H + 2 * self.K) * self.E,
+                                     bias=False), nn.Linear(self.H * self.E, D, bias=False)
+        self.up, self.down = nn.Linear(D, (1 + self.swiglu) * ffn, bias=False), nn.Linear(ffn, D, bias=False)
         if self.qk_norm:
             self.q_norm, self.k_norm = nn.Parameter(torch.ones(self.E)), nn.Parameter(torch.ones(self.E))
 
@@ -54,12 +55,12 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, m, dtype, device, Linear=nn.Linear):
+    def __init__(self, m, dtype, device):
         super().__init__()
         self.inner_steps, self.V, self.eps, self.cap, self.dtype = m.inner_steps, m.vocabulary, m.norm_eps, m.logit_cap, dtype
         D, E = m.hidden, m.head_dim
         self.embed = nn.Embedding(self.V, D)
-        self.blocks = nn.ModuleList([Block(m, Linear) for _ in range(m.layers)])
+        self.blocks = nn.ModuleList([Block(m) for _ in range(m.layers)])
         self.norm = nn.Parameter(torch.ones(D))
         self.head = self.embed.weight if m.tie_embeddings else nn.Parameter(torch.empty(self.V, D))
         if self.inner_steps:

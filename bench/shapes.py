@@ -1,11 +1,13 @@
 """Training rates at the shapes that users train, each compared with PyTorch on the same device.
 
-    python3 bench/shapes.py [NAME ...] [--trainer ./trainer] [--repeat 2] [--fp8] [--profile] [--out DIR] [--list]
+    python3 bench/shapes.py [NAME ...] [--trainer ./trainer] [--repeat 2] [--fp8] [--recipes own,rowwise] [--at_once 2] [--profile]
+                            [--out DIR] [--list]
 
 Runs bench/compare.py with random weights and tokens once per shape: per_rank sequences per micro-batch, four micro-batches per
-step, AdamW, pairs in turn. Prints one table. --fp8: Tern in fp8 against PyTorch in bf16 in the same run. --profile: the time of
-Tern's operations in one step, without a peer. All shapes are decoders of the Llama family: RMSNorm, SwiGLU, rotary positions.
-Needs a GPU of at least 80 GiB, torch 2.11 and numpy.
+step, AdamW, pairs in turn; a peer compiles once per shape. Prints one table. --fp8: Tern in fp8 against PyTorch in bf16 in the
+same run. --recipes: also against PyTorch in fp8, by recipes of bench/peer_fp8.py (own, tensorwise, rowwise, rowwise_with_gw_hp), a
+row each. --at_once: peers that compile at the same time. --profile: the time of Tern's operations in one step, without a peer.
+All shapes are decoders of the Llama family: RMSNorm, SwiGLU, rotary positions. Needs a GPU of at least 80 GiB, torch 2.11 and numpy.
 """
 import argparse, os, pathlib, re, subprocess, sys, tempfile
 import numpy as np
@@ -63,17 +65,22 @@ def run(command):
 def compare(name, a, data):
     """A row of the table, or what went wrong."""
     options = as_options(settings(name, data, "fp8" if a.fp8 else "bf16"))
-    more = ["--peer=--compute bf16"] if a.fp8 else []
+    recipes = [recipe for recipe in a.recipes.split(",") if recipe]
+    more = ["--peer=--compute bf16", *(f"--peer=--compute fp8 --fp8 {recipe}" for recipe in recipes)
+           ] if a.fp8 or recipes else []
     code, text = run([
         sys.executable, HERE / "compare.py", HERE.parent / "input/h100_gpt350m.in", "--trainer", a.trainer, "--random",
-        "--steps", STEPS, "--repeat", a.repeat, *options, *more, "--out", f"{a.out}/{name}"
+        "--resident", "--at_once", a.at_once, "--steps", STEPS, "--repeat", a.repeat, *options, *more, "--out",
+        f"{a.out}/{name}"
     ])
-    result = re.search(r"RESULT tokens/s ours (.*?)  peer (.*?)  ratio (.*)", text)
-    if code or not result:
+    results = re.findall(r"RESULT tokens/s ours (.*?)  peer (.*?)  ratio (.*?\))(?:  (.*))?", text)
+    if code or not results:
         return f"| {name} | failed: {text.strip().splitlines()[-1] if text.strip() else code} | | |"
     memory = re.search(r"memory per rank.*?([\d.]+ GiB)", text)
-    peak = re.findall(r"peak=([\d.]+ GiB)", text)
-    return f"| {name} | {result[1]}, {memory[1] if memory else '?'} | {result[2]}, {peak[-1] if peak else '?'} | {result[3]} |"
+    peak = (re.findall(r"peak=([\d.]+ GiB)", text) + ["?"] * len(results))[-len(results):]
+    return "\n".join(
+        f"| {name} | {ours}, {memory[1] if memory else '?'} | {peer}, {gib}{f' {how}' if how else ''} | {ratio} |"
+        for (ours, peer, ratio, how), gib in zip(results, peak))
 
 
 def profile(name, a, data):
@@ -104,6 +111,8 @@ def main():
     p.add_argument("--fp8", action="store_true")
     p.add_argument("--profile", action="store_true")
     p.add_argument("--out", default="")
+    p.add_argument("--recipes", default="")
+    p.add_argument("--at_once", type=int, default=2)
     p.add_argument("--list", action="store_true")
     a = p.parse_args()
     unknown = set(a.names) - set(SHAPES)
