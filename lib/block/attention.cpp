@@ -43,9 +43,12 @@ Attention<T>::Attention(const deck::Model& model, const Share& share, const Comm
 
 template <class T>
 typename Attention<T>::Parameters Attention<T>::bind(const Binder<T>& binder,
+                                                     linear::Precision<T>& precision,
                                                      const std::string& at) {
-  return {binder.linear({at + "q_proj", at + "k_proj", at + "v_proj"}),
-          binder.summed(at + "o_proj"), binder.gain(at + "q_norm"), binder.gain(at + "k_norm")};
+  return {
+      precision.bind(binder.linear({at + "q_proj", at + "k_proj", at + "v_proj"}), at + "qkv_proj"),
+      precision.bind(binder.summed(at + "o_proj"), at + "o_proj"), binder.gain(at + "q_norm"),
+      binder.gain(at + "k_norm")};
 }
 
 // ---- memory ----
@@ -66,8 +69,8 @@ typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::stri
     s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
   }
   s.result = matrix("/attention", H * E);
-  s.scale = common_.request_scale(arena, label + "/attention");
-  s.dqkv_scale = common_.request_scale(arena, label + "/qkv gradient");
+  s.scale = common_.precision.request_scale(arena, label + "/attention");
+  s.dqkv_scale = common_.precision.request_scale(arena, label + "/qkv gradient");
   s.lse = arena.matrix<A>(label + "/lse", Term::activations, sequences.batch * H, sequences.tokens);
   return s;
 }
@@ -110,27 +113,27 @@ void Attention<T>::prepare(const ops::Context& context) const {
 // ---- forward ----
 
 template <class T>
-Operand<T> Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                                 const Operand<T>& x, const Attend& attend, Range sequences,
-                                 const Subset<T>& subset) const {
-  common_.multiply(context, p.qkv, x, s.qkv);
-  if (const Operand<T> whole = common_.coded(p.output, s.result);
-      whole.coded.wanted() && !subset.wanted()) {
-    attend(p, s, whole.coded, sequences);
-    return whole;
-  }
-  attend(p, s, {}, sequences);
-  const Operand<T> result = common_.input(p.output, taken(context, s, subset), s.scale, false);
-  ops::round_operand<T>(context, result, context.scaling);
-  return result;
+MapInput<T> Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+                                  const MapInput<T>& x, const Attend& attend, Range sequences,
+                                  const Subset<T>& subset) const {
+  p.qkv->forward(context, x, s.qkv);
+  const MapInput<T> input = output_input(p, s, subset, linear::Use::forward);
+  attend(p, s, input, sequences);
+  gather_output(context, s, subset);
+  linear::round_whole<T>(context, input);
+  return input;
 }
 
 template <class T>
-Matrix<T> Attention<T>::taken(const ops::Context& context, const Saved& s,
-                              const Subset<T>& subset) const {
-  if (!subset.wanted()) return s.result;
-  ops::gather_rows<T>(context, subset.rows, s.result, of_subset(subset));
-  return of_subset(subset);
+MapInput<T> Attention<T>::output_input(const Parameters& p, const Saved& s, const Subset<T>& subset,
+                                       linear::Use use) const {
+  return p.output->input(subset.wanted() ? of_subset(subset) : s.result, s.scale, use);
+}
+
+template <class T>
+void Attention<T>::gather_output(const ops::Context& context, const Saved& s,
+                                 const Subset<T>& subset) const {
+  if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.result, of_subset(subset));
 }
 
 template <class T>
@@ -179,94 +182,92 @@ void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequ
 
 template <class T>
 void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                            const Operand<T>& x, const Mask& mask, const Operand<T>& dbranch,
+                            const MapInput<T>& x, const Mask& mask, const MapGradient<T>& dbranch,
                             Matrix<T> dx, const Subset<T>& subset) const {
-  const Operand<T> result = common_.input(p.output, taken(context, s, subset), s.scale, true);
-  ops::round_operand<T>(context, result, ops::again(context.scaling));
+  const MapInput<T> result = output_input(p, s, subset, linear::Use::weight_gradient);
+  gather_output(context, s, subset);
+  linear::round_again<T>(context, result);
   // The gradient of the output's weight waits for the exchange, unless its buffers serve again.
   const bool waits = common_.links.share().tensors > 1 && !dbranch.rounded.wanted() &&
                      dbranch.values.data() != common_.branch.data() && !subset.wanted();
-  const auto output_weight = [&] { common_.weight_gradient(context, p.output, dbranch, result); };
+  const auto output_weight = [&] { p.output->weight_gradient(context, dbranch, result); };
   if (!waits) output_weight();
   result_gradient(context, p, dbranch, subset);
-  const Operand<T> dqkv = qkv_gradient(context, p, s, mask, dqkv_);
-  common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
+  const MapGradient<T> dqkv = qkv_gradient(context, p, s, mask, dqkv_);
+  common_.map_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
     if (waits) output_weight();
   });
 }
 
 template <class T>
 void Attention<T>::result_gradient(const ops::Context& context, const Parameters& p,
-                                   const Operand<T>& dbranch, const Subset<T>& subset) const {
-  if (!subset.wanted()) return common_.input_gradient(context, p.output, dbranch, dresult_);
+                                   const MapGradient<T>& dbranch, const Subset<T>& subset) const {
+  if (!subset.wanted()) return p.output->input_gradient(context, dbranch, dresult_);
   const Matrix<T> some = of_subset(subset);
-  common_.input_gradient(context, p.output, dbranch, some);
+  p.output->input_gradient(context, dbranch, some);
   ops::scatter_rows<T>(context, subset.rows, narrow_rows(some, subset.rows.extent(0)), dresult_);
 }
 
 template <class T>
-Operand<T> Attention<T>::qkv_gradient(const ops::Context& context, const Parameters& p,
-                                      const Saved& s, const Mask& mask, Matrix<T> dqkv) const {
+MapGradient<T> Attention<T>::qkv_gradient(const ops::Context& context, const Parameters& p,
+                                          const Saved& s, const Mask& mask, Matrix<T> dqkv) const {
   const std::size_t H = size_.H, K = size_.K;
   const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
     return part(fused, first, heads, mask.sequences);
   };
-  const Operand<T> gradient = common_.gradient(p.qkv, dqkv, s.dqkv_scale);
-  ops::HeadRotation<A> rotation;  // norms' backward and rounding to fp8 do it themselves
-  if (rope_ && !qk_norm_ && !gradient.rounded.wanted()) rotation = {rotary_, {0, mask.positions}};
-  ops::attention_backward<T>(context, {.pattern = mask.pattern,
-                                       .scale = scale_,
-                                       .q = part_of(placed(s), 0, H),
-                                       .k = part_of(placed(s), H, K),
-                                       .v = part_of(s.qkv, H + K, K),
-                                       .out = part_of(s.result, 0, H),
-                                       .dout = part_of(dresult_, 0, H),
-                                       .lse = s.lse,
-                                       .delta = delta_,
-                                       .dq = part_of(dqkv, 0, H),
-                                       .dk = part_of(dqkv, H, K),
-                                       .dv = part_of(dqkv, H + K, K),
-                                       .rotation = rotation});
-  backward_heads(context, p, s, mask, gradient);
+  const MapGradient<T> gradient = p.qkv->gradient(dqkv, s.dqkv_scale);
+  ops::HeadRotation<A> rotation;  // norms' backward does it itself
+  if (rope_ && !qk_norm_) rotation = {rotary_, {0, mask.positions}};
+  linear::attention_backward<T>(context,
+                                {.pattern = mask.pattern,
+                                 .scale = scale_,
+                                 .q = part_of(placed(s), 0, H),
+                                 .k = part_of(placed(s), H, K),
+                                 .v = part_of(s.qkv, H + K, K),
+                                 .out = part_of(s.result, 0, H),
+                                 .dout = part_of(dresult_, 0, H),
+                                 .lse = s.lse,
+                                 .delta = delta_,
+                                 .dq = part_of(dqkv, 0, H),
+                                 .dk = part_of(dqkv, H, K),
+                                 .dv = part_of(dqkv, H + K, K)},
+                                rotation, H + K, gradient);
+  if (qk_norm_) head_norms_backward(context, p, s, mask, dqkv);
+  if (!rotation.wanted()) linear::round<T>(context, gradient);
   return gradient;
 }
 
 template <class T>
-void Attention<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
-                                   const Mask& mask, const Operand<T>& dbranch, Matrix<T> dqkv,
-                                   Matrix<T> dx) const {
-  result_gradient(context, p, dbranch, {});
-  common_.input_gradient(context, p.qkv, qkv_gradient(context, p, s, mask, dqkv), dx);
-}
-
-template <class T>
-void Attention<T>::backward_weights(const ops::Context& context, const Parameters& p,
-                                    const Saved& s, const Operand<T>& x, const Operand<T>& dbranch,
-                                    Matrix<T> dqkv) const {
-  common_.weight_gradient(context, p.output, dbranch, {s.result});
-  common_.weight_gradient(context, p.qkv, {dqkv}, x);
-}
-
-template <class T>
-void Attention<T>::backward_heads(const ops::Context& context, const Parameters& p, const Saved& s,
-                                  const Mask& mask, const Operand<T>& dqkv) const {
-  const std::size_t H = size_.H, K = size_.K;
-  const ops::Positions at{0, mask.positions};
-  if (rope_ && !qk_norm_ && dqkv.rounded.wanted())
-    return ops::rotary_backward_to_fp8<T>(context, dqkv.values, mask.sequences.tokens, H + K,
-                                          rotary_, at, dqkv.rounded);
+void Attention<T>::head_norms_backward(const ops::Context& context, const Parameters& p,
+                                       const Saved& s, const Mask& mask, Matrix<T> dqkv) const {
   const auto norm = [&](std::size_t first, std::size_t heads, const Gain<T>& gain, Vector<A> rstd) {
-    ops::head_norm_backward<T>(context, {.dx = part(dqkv.values, first, heads, mask.sequences),
+    ops::head_norm_backward<T>(context, {.dx = part(dqkv, first, heads, mask.sequences),
                                          .x = part(s.qkv, first, heads, mask.sequences),
                                          .gain = gain.gain,
                                          .rstd = rstd,
                                          .table = rotary_,
-                                         .positions = at,
+                                         .positions = {0, mask.positions},
                                          .dgain = gain.dgain,
                                          .partial = common_.partial});
   };
-  if (qk_norm_) norm(0, H, p.norm_q, s.rstd_q), norm(H, K, p.norm_k, s.rstd_k);
-  ops::round_operand<T>(context, dqkv, context.scaling);
+  norm(0, size_.H, p.norm_q, s.rstd_q);
+  norm(size_.H, size_.K, p.norm_k, s.rstd_k);
+}
+
+template <class T>
+void Attention<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
+                                   const Mask& mask, const MapGradient<T>& dbranch, Matrix<T> dqkv,
+                                   Matrix<T> dx) const {
+  result_gradient(context, p, dbranch, {});
+  p.qkv->input_gradient(context, qkv_gradient(context, p, s, mask, dqkv), dx);
+}
+
+template <class T>
+void Attention<T>::backward_weights(const ops::Context& context, const Parameters& p,
+                                    const Saved& s, const MapInput<T>& x,
+                                    const MapGradient<T>& dbranch, Matrix<T> dqkv) const {
+  p.output->weight_gradient(context, dbranch, {s.result});
+  p.qkv->weight_gradient(context, {dqkv}, x);
 }
 
 template class Attention<float>;

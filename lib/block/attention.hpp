@@ -32,7 +32,7 @@ class Attention {
 
  public:
   struct Parameters {
-    Linear<T> qkv, output;   // ((H + 2K) E, D), (D, H E)
+    Map<T> qkv, output;      // ((H + 2K) E, D), (D, H E)
     Gain<T> norm_q, norm_k;  // (E), empty without q/k norm
   };
   /// Kept by forward for backward, which also needs x.
@@ -43,16 +43,16 @@ class Attention {
     Matrix<T> placed;
     Vector<A> rstd_q, rstd_k;         // (N H), (N K); empty likewise
     Matrix<T> result;                 // (N, H E)
-    ops::Fp8Scale scale, dqkv_scale;  // of `result` and of the gradient of `qkv`, in fp8
+    linear::Scale scale, dqkv_scale;  // of `result` and of the gradient of `qkv`
     Matrix<A> lse;                    // (B H, T)
   };
-  /// Computes `result` of some sequences of the pass from their `qkv`, rounded to `coded` if wanted:
-  /// attend(), or a generator's attention over its cache.
-  using Attend = std::function<void(const Parameters&, const Saved&, const ops::Fp8Rows& coded,
+  /// Computes `result` of some sequences of the pass from their `qkv`, and rounds its rows to `input`,
+  /// that of the output map, in formats that do: attend(), or a generator's attention over its cache.
+  using Attend = std::function<void(const Parameters&, const Saved&, const MapInput<T>& input,
                                     Range sequences)>;
 
   Attention(const deck::Model& model, const Share& share, const Common<T>& common);
-  static Parameters bind(const Binder<T>& binder, const std::string& at);
+  static Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at);
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.
   Saved part(const Saved& whole, Range sequences, std::size_t tokens) const;
@@ -67,8 +67,8 @@ class Attention {
 
   /// From x (N, D), the rows of `sequences`; the input of the last map, `output`, for all rows or a
   /// subset.
-  Operand<T> forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                     const Attend& attend, Range sequences, const Subset<T>& subset = {}) const;
+  MapInput<T> forward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                      const Attend& attend, Range sequences, const Subset<T>& subset = {}) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
   /// Only head norms and rotation to the rows' positions; in evaluation in place.
@@ -76,15 +76,15 @@ class Attention {
                    const ops::Positions&) const;
   /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D), or (M', D) of a
   /// subset.
-  void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                const Mask&, const Operand<T>& dbranch, Matrix<T> dx,
+  void backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                const Mask&, const MapGradient<T>& dbranch, Matrix<T> dx,
                 const Subset<T>& subset = {}) const;
   // The two halves of it, on one tensor rank, which leave x and `result` as they are. dqkv (N,
   // (H + 2K) E): gradient of the projection's output, not `qkv`.
   void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                       const Operand<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                        const Operand<T>& dbranch, Matrix<T> dqkv) const;
+                       const MapGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx) const;
+  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                        const MapGradient<T>& dbranch, Matrix<T> dqkv) const;
 
   /// Gradient (N, (H + 2K) E) of the projection's output, after backward and until the next one.
   Matrix<const T> dqkv() const { return dqkv_; }
@@ -103,22 +103,22 @@ class Attention {
   /// Queries and keys as attention takes them.
   static Matrix<T> placed(const Saved& s) { return s.placed.size() > 0 ? s.placed : s.qkv; }
   void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&) const;
-  /// Rows of `result` that the last map takes.
-  Matrix<T> taken(const ops::Context&, const Saved&, const Subset<T>&) const;
+  /// Input of the output map: rows of `result`, which gather_output() copies if they are a subset.
+  MapInput<T> output_input(const Parameters&, const Saved&, const Subset<T>&, linear::Use) const;
+  void gather_output(const ops::Context&, const Saved&, const Subset<T>&) const;
   /// Workspace (M', H E) of a subset, where the gradient of the projection comes later.
   Matrix<T> of_subset(const Subset<T>& subset) const {
     return as_matrix(dqkv_.data(), subset.padded(), size_.H * size_.E);
   }
   /// The gradient of `result`.
-  void result_gradient(const ops::Context&, const Parameters&, const Operand<T>& dbranch,
+  void result_gradient(const ops::Context&, const Parameters&, const MapGradient<T>& dbranch,
                        const Subset<T>&) const;
   /// The gradient of the projection's output, from that of `result`, written to dqkv.
-  Operand<T> qkv_gradient(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                          Matrix<T> dqkv) const;
-  /// From the gradient of the heads in dqkv, rotated only in fp8 without q/k norm, to that of the
-  /// projection.
-  void backward_heads(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                      const Operand<T>& dqkv) const;
+  MapGradient<T> qkv_gradient(const ops::Context&, const Parameters&, const Saved&, const Mask&,
+                              Matrix<T> dqkv) const;
+  /// From the gradient of the normed heads in dqkv to that of the projection.
+  void head_norms_backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
+                           Matrix<T> dqkv) const;
 
   const Common<T>& common_;
   Dimensions size_;

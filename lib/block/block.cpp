@@ -34,15 +34,17 @@ Block<T>::Block(const deck::Model& model, const Share& share, const Common<T>& c
       mlp_(model, share, common) {}
 
 template <class T>
-typename Block<T>::Parameters Block<T>::bind(const Binder<T>& binder, const std::string& at) const {
+typename Block<T>::Parameters Block<T>::bind(const Binder<T>& binder,
+                                             linear::Precision<T>& precision,
+                                             const std::string& at) const {
   Parameters p;
   p.norm_attention = binder.gain(at + "input_layernorm");
-  p.attention = attention.bind(binder, at + "self_attn/");
+  p.attention = attention.bind(binder, precision, at + "self_attn/");
   p.norm_feed_forward = binder.gain(at + "post_attention_layernorm");
   if (has_experts_)
     p.experts = experts.bind(binder, at + "mlp/");
   else
-    p.mlp = mlp_.bind(binder, at + "mlp/");
+    p.mlp = mlp_.bind(binder, precision, at + "mlp/");
   return p;
 }
 
@@ -58,8 +60,8 @@ typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& labe
   Saved s;
   s.normed_attention = stream("/normed_attention");
   s.norm_attention = norm_.request(arena, label + "/norm_attention", N);
-  s.scale_attention = common_.request_scale(arena, label + "/normed_attention");
-  s.scale_feed_forward = common_.request_scale(arena, label + "/normed_ffn");
+  s.scale_attention = common_.precision.request_scale(arena, label + "/normed_attention");
+  s.scale_feed_forward = common_.precision.request_scale(arena, label + "/normed_ffn");
   s.attention = attention.request(arena, label, sequences, training);
   if (training) s.middle = stream("/middle");
   s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
@@ -117,9 +119,17 @@ void Block<T>::request_workspace_of_halves(Arena& arena, const Sequences& sequen
 // ---- forward and backward ----
 
 template <class T>
-typename Block<T>::Operands Block<T>::normed(const Parameters& p, const Saved& s) const {
-  return {common_.kept(p.attention.qkv, s.normed_attention, s.scale_attention),
-          common_.kept(p.mlp.up, s.normed_feed_forward, s.scale_feed_forward)};
+typename Block<T>::Inputs Block<T>::normed(const Parameters& p, const Saved& s) const {
+  return {p.attention.qkv->saved_input(s.normed_attention, s.scale_attention),
+          has_experts_ ? MapInput<T>{s.normed_feed_forward}
+                       : p.mlp.up->saved_input(s.normed_feed_forward, s.scale_feed_forward)};
+}
+
+template <class T>
+std::vector<Map<T>> Block<T>::maps_of(const Parameters& p) {
+  std::vector<Map<T>> all{p.attention.qkv, p.attention.output};
+  if (p.mlp.up) all.insert(all.end(), {p.mlp.up, p.mlp.down});
+  return all;
 }
 
 template <class T>
@@ -129,14 +139,14 @@ void Block<T>::forward(const ops::Context& context, const Parameters& p, const S
   const Saved s = with_rows(saved, subset);
   const Residual<T> first{subset.wanted() ? s.middle : s.input, s.middle, dropout.attention};
   const Residual<T> second{s.middle, output, dropout.feed_forward};
-  // In fp8 all rows of an operand share a scale.
-  const bool whole = common_.in_fp8 || has_experts_ || dropout.attention.probability > 0;
+  const bool whole =
+      common_.precision.whole_operands() || has_experts_ || dropout.attention.probability > 0;
   if (common_.links.share().tensors > 1 && !whole && !subset.wanted() && output.extent(0) > 0)
     return forward_in_pieces(context, p, s, attend, first, second, sequences);
   if (common_.links.share().tensors > 1) common_.sums.end(context);
   const auto [x, middle] = normed(p, s);
   norm_forward(context, p.norm_attention, s.norm_attention, s.input, x);
-  const Operand<T> attended =
+  const MapInput<T> attended =
       attention.forward(context, p.attention, s.attention, x, attend, {0, sequences.batch}, subset);
   if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.input, s.middle);
   first.add_map(context, common_, p.attention.output, attended);
@@ -146,11 +156,12 @@ void Block<T>::forward(const ops::Context& context, const Parameters& p, const S
 }
 
 template <class T>
-Operand<T> Block<T>::attended(const ops::Context& context, const Parameters& p, const Saved& s,
-                              const Attend& attend, Range sequences, std::size_t tokens,
-                              std::size_t slot) const {
+MapInput<T> Block<T>::attended(const ops::Context& context, const Parameters& p, const Saved& s,
+                               const Attend& attend, Range sequences, std::size_t tokens,
+                               std::size_t slot) const {
   const Range rows = tokens * sequences;
-  const Operand<T> normed = common_.coded(p.attention.qkv, tern::rows_of(s.normed_attention, rows));
+  const MapInput<T> normed =
+      p.attention.qkv->saved_input(tern::rows_of(s.normed_attention, rows), s.scale_attention);
   common_.sums.end(context, slot, [&](const ops::PendingSum<T>& input) {
     norm_.forward(context, p.norm_attention, norm_.part(s.norm_attention, rows),
                   tern::rows_of(s.input, rows), normed, input);
@@ -167,25 +178,26 @@ void Block<T>::forward_in_pieces(const ops::Context& context, const Parameters& 
   const std::size_t tokens = sequences.tokens;
   const bool single = sequences.batch == 1;  // and attends as a whole
   const auto pieces = single ? sums.pieces(tokens) : sums.pieces(sequences.rows(), tokens);
-  Operand<T> whole;
+  MapInput<T> whole;
   if (single) {
     sums.end(context);
     whole = attended(context, p, s, attend, {0, 1}, tokens, 0);
   }
   for (const auto& piece : pieces) {
     const Range some{piece.rows.first / tokens, piece.rows.count / tokens};
-    const Operand<T> x = single ? rows_of(whole, piece.rows)
-                                : attended(context, p, s, attend, some, tokens, piece.slot);
+    const MapInput<T> x = single ? linear::rows_of<T>(whole, piece.rows)
+                                 : attended(context, p, s, attend, some, tokens, piece.slot);
     of_attention.begin(context, common_, p.attention.output, x, piece);
   }
   for (const auto& piece : pieces) {
     const Range rows = piece.rows;
-    const Operand<T> normed = common_.coded(p.mlp.up, tern::rows_of(s.normed_feed_forward, rows));
+    const MapInput<T> normed =
+        p.mlp.up->saved_input(tern::rows_of(s.normed_feed_forward, rows), s.scale_feed_forward);
     sums.end(context, piece.slot, [&](const ops::PendingSum<T>& middle) {
       norm_.forward(context, p.norm_feed_forward, norm_.part(s.norm_feed_forward, rows),
                     tern::rows_of(s.middle, rows), normed, middle);
     });
-    const Operand<T> activated = mlp_.forward(context, p.mlp, mlp_.part(s.mlp, rows), normed);
+    const MapInput<T> activated = mlp_.forward(context, p.mlp, mlp_.part(s.mlp, rows), normed);
     of_mlp.begin(context, common_, p.mlp.down, activated, piece);
   }
 }
@@ -198,7 +210,7 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
   const Saved s = with_rows(saved, subset);
   const Matrix<T> doutput = subset.wanted() ? subset.stream : dstream;
   const auto [x, middle] = normed(p, s);
-  const Operand<T> dmlp =
+  const MapGradient<T> dmlp =
       branch_gradient<T>(context, common_, p.mlp.down, doutput, known, dropout.feed_forward);
   const Matrix<T> dmiddle =
       has_experts_ ? s.normed_feed_forward : common_.gradient_buffer(s.normed_feed_forward);
@@ -208,7 +220,7 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
     mlp_.backward(context, p.mlp, s.mlp, middle, dmlp, dmiddle);
   norm_backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dmiddle, doutput,
                 dropout.attention);
-  const Operand<T> dattention =
+  const MapGradient<T> dattention =
       branch_gradient<T>(context, common_, p.attention.output, doutput, true, dropout.attention);
   const Matrix<T> dx = common_.gradient_buffer(s.normed_attention);
   attention.backward(context, p.attention, s.attention, x, mask, dattention, dx, subset);
@@ -222,12 +234,12 @@ template <class T>
 void Block<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
                                const Mask& mask, const BlockDropout& dropout,
                                const Gradients& g) const {
-  const Operand<T> dmlp =
+  const MapGradient<T> dmlp =
       branch_gradient<T>(context, common_, p.mlp.down, g.stream, false, dropout.feed_forward);
   mlp_.backward_inputs(context, p.mlp, s.mlp, dmlp, dactivated_, dnormed_);
   norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dnormed_, g.stream,
                  s.middle);
-  const Operand<T> dattention =
+  const MapGradient<T> dattention =
       branch_gradient<T>(context, common_, p.attention.output, s.middle, false, dropout.attention);
   attention.backward_inputs(context, p.attention, s.attention, mask, dattention, g.qkv, dnormed_);
   norm_.backward(context, p.norm_attention, s.norm_attention, s.input, dnormed_, s.middle, s.input);
@@ -237,10 +249,10 @@ template <class T>
 void Block<T>::backward_weights(const ops::Context& context, const Parameters& p, const Saved& s,
                                 const BlockDropout& dropout, const Gradients& g) const {
   const auto [x, middle] = normed(p, s);
-  const Operand<T> dmlp =
+  const MapGradient<T> dmlp =
       branch_gradient<T>(context, common_, p.mlp.down, g.stream, false, dropout.feed_forward);
   mlp_.backward_weights(context, p.mlp, s.mlp, middle, dmlp);
-  const Operand<T> dattention =
+  const MapGradient<T> dattention =
       branch_gradient<T>(context, common_, p.attention.output, s.middle, false, dropout.attention);
   attention.backward_weights(context, p.attention, s.attention, x, dattention, g.qkv);
 }
@@ -248,7 +260,7 @@ void Block<T>::backward_weights(const ops::Context& context, const Parameters& p
 template <class T>
 void Block<T>::norm_forward(const ops::Context& context, const Gain<T>& gain,
                             const typename Norm<T>::Saved& saved, Matrix<const T> x,
-                            const Operand<T>& y) const {
+                            const MapInput<T>& y) const {
   common_.sums.end(context, 0, [&](const ops::PendingSum<T>& made) {
     norm_.forward(context, gain, saved, x, y, made);
   });
@@ -259,11 +271,12 @@ void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
                              const typename Norm<T>::Saved& saved, Matrix<const T> x,
                              Matrix<const T> dy, Matrix<T> dstream,
                              const ops::DropoutKey& next) const {
-  // In fp8 the magnitude of all rows of dstream is found.
-  if (common_.in_fp8) common_.sums.end(context);
+  // Where operands have one scale, the magnitude of all rows of dstream is found.
+  const bool whole = common_.precision.whole_operands();
+  if (whole) common_.sums.end(context);
   const std::size_t N = x.extent(0);
   using Pieces = std::vector<typename Residual<T>::Piece>;
-  for (const auto& [rows, slot] : common_.in_fp8 ? Pieces{{{0, N}, 0}} : common_.sums.pieces(N))
+  for (const auto& [rows, slot] : whole ? Pieces{{{0, N}, 0}} : common_.sums.pieces(N))
     common_.sums.end(context, slot, [&, rows = rows](const ops::PendingSum<T>& sum) {
       const Matrix<T> stream = tern::rows_of(dstream, rows);
       norm_.backward(context, gain, norm_.part(saved, rows), tern::rows_of(x, rows),

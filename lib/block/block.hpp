@@ -46,7 +46,7 @@ class Block {
     Matrix<T> normed_attention;                         // (N, D)
     Matrix<T> middle;                                   // (N, D) residual stream between the halves
     Matrix<T> normed_feed_forward;                      // (N, D)
-    ops::Fp8Scale scale_attention, scale_feed_forward;  // of the normed ones, in fp8
+    linear::Scale scale_attention, scale_feed_forward;  // of the normed ones
     typename Norm<T>::Saved norm_attention, norm_feed_forward;
     typename Attention<T>::Saved attention;
     typename Mlp<T>::Saved mlp;  // one of the two, the other is empty
@@ -54,7 +54,7 @@ class Block {
   };
 
   Block(const deck::Model& model, const Share& share, const Common<T>& common);
-  Parameters bind(const Binder<T>& binder, const std::string& at) const;
+  Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   /// Everything except `input` and, in evaluation, `middle`.
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The same buffers for fewer rows.
@@ -62,12 +62,8 @@ class Block {
   /// Workspace shared by the `places` places of a pass.
   void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training);
   void request_workspace_of_halves(Arena& arena, const Sequences&);  // of backward_inputs()
-  /// Linear maps that fp8 may multiply: all but experts and their router; with these, the MLP's are
-  /// empty. P: Parameters or const Parameters.
-  template <class P>
-  static auto maps_of(P& p) {
-    return std::array{&p.attention.qkv, &p.attention.output, &p.mlp.up, &p.mlp.down};
-  }
+  /// Linear maps whose precision is chosen: all but experts and their router.
+  static std::vector<Map<T>> maps_of(const Parameters& p);
 
   /// From `input` of Saved to `output`, of all rows or a subset; if that is empty, only as far as
   /// backward needs. With several tensor ranks, open Common::sums make the input at first, and the
@@ -96,31 +92,26 @@ class Block {
                         const Gradients&) const;
 
   bool has_experts() const { return has_experts_; }
-  /// Elements of the weights whose gradients backward() gives by Common::weight_gradient, once each.
-  static std::size_t weights_of_maps(const Parameters& p) {
-    return p.attention.qkv.weight.size() + p.attention.output.weight.size() +
-           p.mlp.up.weight.size() + p.mlp.down.weight.size();
-  }
   Attention<T> attention;
   Experts<T> experts;
 
  private:
   /// Inputs of the two halves.
-  struct Operands {
-    Operand<T> attention, feed_forward;
+  struct Inputs {
+    MapInput<T> attention, feed_forward;
   };
-  Operands normed(const Parameters&, const Saved&) const;
+  Inputs normed(const Parameters&, const Saved&) const;
   /// The same buffers, those of the feed-forward half for the rows of a subset.
   Saved with_rows(const Saved& whole, const Subset<T>&) const;
   // forward() in pieces, so that the sums over tensor ranks of one overlap with the other.
   void forward_in_pieces(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                          const Residual<T>& of_attention, const Residual<T>& of_mlp,
                          const Sequences&) const;
-  Operand<T> attended(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-                      Range sequences, std::size_t tokens, std::size_t slot) const;
+  MapInput<T> attended(const ops::Context&, const Parameters&, const Saved&, const Attend&,
+                       Range sequences, std::size_t tokens, std::size_t slot) const;
   /// Norm::forward of x, which an open one of Common::sums may make.
   void norm_forward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
-                    Matrix<const T> x, const Operand<T>& y) const;
+                    Matrix<const T> x, const MapInput<T>& y) const;
   /// Norm::backward of dy, which open Common::sums make, added to dstream.
   void norm_backward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
                      Matrix<const T> x, Matrix<const T> dy, Matrix<T> dstream,

@@ -32,8 +32,10 @@ Mlp<T>::Mlp(const deck::Model& model, const Share& share, const Common<T>& commo
       F_(static_cast<std::size_t>(model.ffn_hidden) / share.tensors) {}
 
 template <class T>
-typename Mlp<T>::Parameters Mlp<T>::bind(const Binder<T>& binder, const std::string& at) const {
-  return {binder.linear(entries(activation_, at)), binder.summed(at + "down_proj")};
+typename Mlp<T>::Parameters Mlp<T>::bind(const Binder<T>& binder, linear::Precision<T>& precision,
+                                         const std::string& at) const {
+  return {precision.bind(binder.linear(entries(activation_, at)), at + "up_proj"),
+          precision.bind(binder.summed(at + "down_proj"), at + "down_proj")};
 }
 
 template <class T>
@@ -41,8 +43,8 @@ typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
                                        std::size_t rows) const {
   return {arena.matrix<T>(label + "/up", Term::activations, rows, gated(activation_) ? 2 * F_ : F_),
           arena.matrix<T>(label + "/activated", Term::activations, rows, F_),
-          common_.request_scale(arena, label + "/activated"),
-          common_.request_scale(arena, label + "/up gradient")};
+          common_.precision.request_scale(arena, label + "/activated"),
+          common_.precision.request_scale(arena, label + "/up gradient")};
 }
 
 template <class T>
@@ -54,59 +56,42 @@ typename Mlp<T>::Saved Mlp<T>::part(const Saved& whole, Range rows) {
 }
 
 template <class T>
-Operand<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                           const Operand<T>& x) const {
-  const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
-  if (x.rounded.wanted() || activated.rounded.wanted()) {
-    common_.multiply(context, p.up, x, s.up);
-    ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
-  } else if (common_.trains) {
-    ops::linear_activation_forward<T>(context, activation_, x.values, p.up.weight, p.up.bias, s.up,
-                                      activated.values);
-  } else {
-    ops::linear_activation_inference<T>(context, activation_, x.values, p.up.weight, p.up.coded,
-                                        p.up.bias, s.up, activated.values, x.coded);
-    ops::round_operand<T>(context, activated, context.scaling);
-  }
+MapInput<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+                            const MapInput<T>& x) const {
+  const MapInput<T> activated = p.down->saved_input(s.activated, s.scale);
+  p.up->forward(context, activation_, x, s.up, activated);
   return activated;
 }
 
 template <class T>
 void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                      const Operand<T>& x, const Operand<T>& dbranch, Matrix<T> dx) const {
-  common_.weight_gradient(context, p.down, dbranch, common_.kept(p.down, s.activated, s.scale));
-  const Operand<T> dup =
+                      const MapInput<T>& x, const MapGradient<T>& dbranch, Matrix<T> dx) const {
+  p.down->weight_gradient(context, dbranch, p.down->saved_input(s.activated, s.scale));
+  const MapGradient<T> dup =
       up_gradient(context, p, s, dbranch, s.activated, gated(activation_) ? s.up : s.activated);
-  common_.multiply_backward_summed(context, p.up, dup, x, dx);
+  common_.map_backward_summed(context, p.up, dup, x, dx);
 }
 
 template <class T>
-Operand<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p, const Saved& s,
-                               const Operand<T>& dbranch, Matrix<T> dactivated,
-                               Matrix<T> to) const {
-  const Operand<T> dup = common_.gradient(p.up, s.up, s.dup_scale);
-  if (!dbranch.rounded.wanted() && !dup.rounded.wanted()) {
-    ops::linear_activation_backward<T>(context, activation_, dbranch.values, p.down.weight, s.up,
-                                       dactivated, to);
-    return {to};
-  }
-  common_.input_gradient(context, p.down, dbranch, dactivated);
-  ops::activation_backward<T>(context, activation_, s.up, dactivated, dup.values, dup.rounded);
-  return dup;
+MapGradient<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p, const Saved& s,
+                                   const MapGradient<T>& dbranch, Matrix<T> dactivated,
+                                   Matrix<T> dup) const {
+  return p.down->input_gradient(context, dbranch, {activation_, s.up, dactivated, dup},
+                                p.up->gradient(s.up, s.dup_scale));
 }
 
 template <class T>
 void Mlp<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
-                             const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const {
-  const Operand<T> dup = up_gradient(context, p, s, dbranch, dactivated, s.up);
-  common_.input_gradient(context, p.up, dup, dx);
+                             const MapGradient<T>& dbranch, Matrix<T> dactivated,
+                             Matrix<T> dx) const {
+  p.up->input_gradient(context, up_gradient(context, p, s, dbranch, dactivated, s.up), dx);
 }
 
 template <class T>
 void Mlp<T>::backward_weights(const ops::Context& context, const Parameters& p, const Saved& s,
-                              const Operand<T>& x, const Operand<T>& dbranch) const {
-  common_.weight_gradient(context, p.down, dbranch, {s.activated});
-  common_.weight_gradient(context, p.up, {s.up}, x);
+                              const MapInput<T>& x, const MapGradient<T>& dbranch) const {
+  p.down->weight_gradient(context, dbranch, {s.activated});
+  p.up->weight_gradient(context, {s.up}, x);
 }
 
 template class Mlp<float>;

@@ -17,38 +17,39 @@ template <class T>
 class Mlp {
  public:
   struct Parameters {
-    Linear<T> up, down;  // (2F or F, D), (D, F)
+    Map<T> up, down;  // (2F or F, D), (D, F)
   };
   /// Kept by forward for backward, which overwrites it and also needs x.
   struct Saved {
     Matrix<T> up;                    // (N, 2F) = [gate | up], or (N, F)
     Matrix<T> activated;             // (N, F)
-    ops::Fp8Scale scale, dup_scale;  // of `activated` and of the gradient of `up`, in fp8
+    linear::Scale scale, dup_scale;  // of `activated` and of the gradient of `up`
   };
 
   Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
-  Parameters bind(const Binder<T>& binder, const std::string& at) const;
+  Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved part(const Saved& whole, Range rows);
 
   /// From x (N, D); the input of the last map, `down`.
-  Operand<T> forward(const ops::Context&, const Parameters&, const Saved&,
-                     const Operand<T>& x) const;
+  MapInput<T> forward(const ops::Context&, const Parameters&, const Saved&,
+                      const MapInput<T>& x) const;
   /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
-  void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                const Operand<T>& dbranch, Matrix<T> dx) const;
+  void backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                const MapGradient<T>& dbranch, Matrix<T> dx) const;
   // The two halves of it, on one tensor rank, which leave x and `activated` as they are.
   // dactivated: workspace (N, F).
   void backward_inputs(const ops::Context&, const Parameters&, const Saved&,
-                       const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                        const Operand<T>& dbranch) const;
+                       const MapGradient<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const;
+  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                        const MapGradient<T>& dbranch) const;
   std::size_t width() const { return F_; }  // of `activated`
 
  private:
-  /// The gradient of `up`: in fp8 in its place, else in `to`, as ops::linear_activation_backward.
-  Operand<T> up_gradient(const ops::Context&, const Parameters&, const Saved&,
-                         const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> to) const;
+  /// The gradient of `up`: LinearMap::input_gradient.
+  MapGradient<T> up_gradient(const ops::Context&, const Parameters&, const Saved&,
+                             const MapGradient<T>& dbranch, Matrix<T> dactivated,
+                             Matrix<T> dup) const;
 
   const Common<T>& common_;
   Activation activation_;

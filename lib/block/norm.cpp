@@ -39,19 +39,19 @@ typename Norm<T>::Saved Norm<T>::part(const Saved& whole, Range rows) {
 
 template <class T>
 void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
-                      Matrix<const T> x, const Operand<T>& y,
+                      Matrix<const T> x, const MapInput<T>& y,
                       const ops::PendingSum<T>& made) const {
-  ops::norm_forward<T>(context, {.kind = kind_,
-                                 .x = x,
-                                 .gain = p.gain,
-                                 .bias = p.bias,
-                                 .eps = eps_,
-                                 .y = y.values,
-                                 .mean = saved.mean,
-                                 .rstd = saved.rstd,
-                                 .rounded = y.rounded,
-                                 .coded = y.coded,
-                                 .made = made});
+  linear::norm_forward<T>(context,
+                          {.kind = kind_,
+                           .x = x,
+                           .gain = p.gain,
+                           .bias = p.bias,
+                           .eps = eps_,
+                           .y = y.values,
+                           .mean = saved.mean,
+                           .rstd = saved.rstd,
+                           .made = made},
+                          y);
 }
 
 template <class T>

@@ -25,7 +25,7 @@ class Norm {
 
   /// y (N, D) from x (N, D), which may have to be `made` first.
   void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
-               const Operand<T>& y, const ops::PendingSum<T>& made = {}) const;
+               const MapInput<T>& y, const ops::PendingSum<T>& made = {}) const;
   /// dx (N, D), the stream's gradient, which may be x, from dy (N, D) and the gradient that passes
   /// by, `residual`, (N, D), which may be dx, or empty; accumulates the gradients of gain and bias,
   /// and finds the magnitude of Common::dstream. `next`: of the branch whose gradient is made from

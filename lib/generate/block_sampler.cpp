@@ -245,7 +245,7 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
       rows.table().pattern(upload(context, spans_, rows.table().spans()).data(),
                            upload(context, hulls_, rows.table().hulls()).data());
   const auto attend = [&](std::size_t layer, const auto& parameters, const auto& of,
-                          const ops::Fp8Rows& coded) {
+                          const model::MapInput<T>& input) {
     decoder_.attention().place_heads(context, parameters, of, {S, R}, {0, part(rows.positions_at)});
     cache_.store(context, layer, of.qkv.data() + H * E, size_.qkv, part(rows.places_at));
     ops::attention_forward<T>(context,
@@ -256,7 +256,7 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
                                .v = cache_.values(layer, rows.first_slot(), S, rows.keys()),
                                .out = heads_of(of.result, 0, S, R, H, E),
                                .lse = of.lse});
-    if (coded.wanted()) ops::fp8_round_rows<T>(context, of.result, coded);
+    linear::round_rows<T>(context, input);
   };
   ++work_.passes;
   work_.rows += N;

@@ -202,11 +202,11 @@ template <class T>
 void Engine<T>::compute(const ops::Context& context, const detail::Pass& pass) {
   const ops::PagedRows rows = buffers_->rows();
   const auto attend = [&](std::size_t place, const auto& parameters, const auto& of,
-                          const ops::Fp8Rows& coded) {
+                          const model::MapInput<T>& input) {
     ops::paged_store<T>(context, rows, of.qkv, size_.H, decoder_.attention().head_stage(parameters),
                         cache_[place]);
     ops::paged_attention<T>(context, rows, scale_, of.qkv, cache_[place], partial_, of.result,
-                            coded);
+                            input.coded);
   };
   const Matrix<const T> finished =
       decoder_.forward(context, {pass.rows(), 1}, runs(pass), attend, options_.steps);

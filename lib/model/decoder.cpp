@@ -47,9 +47,9 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
   for (std::size_t step = 0; step < steps; ++step)
     result = core_.advance(context, 0, step, sequences, [&](std::size_t place) {
       const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows,
-                                const ops::Fp8Rows& coded, Range) {
+                                const MapInput<T>& input, Range) {
         add_value_embeddings(context, runs, place, rows.qkv);
-        attend(step * core_.places() + place, p, rows, coded);
+        attend(step * core_.places() + place, p, rows, input);
       };
       core_.forward(context, 0, place, sequences, attended, {});
     });

@@ -27,12 +27,12 @@ class Decoder {
  public:
   using AttentionParameters = typename Attention<T>::Parameters;
   /// `qkv` (N, (H + 2K) E): output of the projection, neither normed nor rotated; attention writes
-  /// `result` (N, H E), rounded to `coded` if wanted; lse (B H, T) is scratch.
+  /// `result` (N, H E), rounded as Attention::Attend says; lse (B H, T) is scratch.
   using AttentionRows = typename Attention<T>::Saved;
   /// One block's attention. Each place, counted over steps, passes and layers, has its own keys and
   /// values.
   using Attend = std::function<void(std::size_t place, const AttentionParameters&,
-                                    const AttentionRows&, const ops::Fp8Rows& coded)>;
+                                    const AttentionRows&, const MapInput<T>& input)>;
   /// Consecutive rows of a pass: sequences of `period` rows each, at positions `first`, `first` +
   /// 1, ...
   struct Run {
@@ -49,7 +49,7 @@ class Decoder {
   void prepare(const ops::Context& context) const { core_.prepare(context); }
   /// With fp8_weights: rounds them, in `parameters` as well. Call when they have been loaded or
   /// changed.
-  void round_weights(const ops::Context& context) const { core_.round_weights(context); }
+  void round_weights(const ops::Context& context) const { core_.common.precision.refresh(context); }
 
   std::size_t layers() const { return core_.layers(); }  // on this stage
   /// Places in one step of a recursive model; layers() of a plain one.

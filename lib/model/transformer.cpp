@@ -51,12 +51,12 @@ typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
                                                  const MicroBatch<T>& micro,
                                                  std::size_t place) const {
   return [this, &context, &micro, place](const auto& parameters, const auto& saved,
-                                         const ops::Fp8Rows& coded, Range sequences) {
+                                         const MapInput<T>& input, Range sequences) {
     const Mask whole = mask_of(micro);
     const Range rows = whole.sequences.tokens * sequences;
     core_.values.forward(context, place, rows_of(micro.rows.tokens, rows), saved.qkv);
     core_.block.attention.attend(context, parameters, saved, part_of(whole, sequences));
-    if (coded.wanted()) ops::fp8_round_rows<T>(context, saved.result, coded);
+    linear::round_rows<T>(context, input);
   };
 }
 
@@ -83,7 +83,7 @@ void Transformer<T>::embed(const ops::Context& context, const MicroBatch<T>& mic
   TERN_REQUIRE(micro.rows.positions.extent(0) == 0 || !core_.embedding.positions.weight.data(),
                "named positions and learned ones");
   const ops::DropoutKey dropout = embedding_key(micro);
-  if (micro.first && micro.slot == 0) core_.round_weights(context);
+  if (micro.first && micro.slot == 0) core_.common.precision.refresh(context);
   if (!share().first()) return;
   settle(context);  // an unsent block output may occupy `to`
   const Matrix<T> to = core_.saved(micro.slot, 0, of).input;

@@ -29,10 +29,10 @@ class Transformer {
   const Share& share() const { return core_.share(); }
   std::size_t passes() const { return core_.passes(); }  // over the blocks per step
   /// Inputs and outputs of a block's linear maps that may be multiplied in fp8.
-  std::vector<MapShape> maps() const {
-    std::vector<MapShape> all;
-    for (const auto* map : core_.block.maps_of(core_.parameters_of(0)))
-      if (map->weight.size() > 0) all.push_back({map->weight.extent(1), map->weight.extent(0)});
+  std::vector<linear::MapShape> maps() const {
+    std::vector<linear::MapShape> all;
+    for (const Map<T>& map : core_.block.maps_of(core_.parameters_of(0)))
+      all.push_back(map->shape());
     return all;
   }
   /// Micro-batches that may be between their forward and their backward.
@@ -76,7 +76,7 @@ class Transformer {
   void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
 
   /// (1) in fp8, else empty: raised by the count of numbers that saturate in training.
-  const Vector<std::uint32_t>& saturated() const { return core_.common.saturated; }
+  const Vector<std::uint32_t>& saturated() const { return core_.common.precision.saturated(); }
 
   /// Sends what a pipeline stage has for its neighbors: at the end of a step, and before when the
   /// neighbor is known to wait for it.

@@ -14,8 +14,6 @@ struct Linear {
   Vector<const T> bias;           // (O)
   Matrix<Accumulate<T>> dweight;  // (O, I)
   Vector<Accumulate<T>> dbias;    // (O)
-  ops::Fp8Matrix rounded = {};    // the weight in fp8, where training keeps it
-  ops::Fp8Rows coded = {};        // the numbers of a weight that generation has rounded to fp8
 };
 
 /// One map per expert, without biases.

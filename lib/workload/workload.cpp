@@ -198,7 +198,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
 }
 
 std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
-                              const std::vector<model::MapShape>& maps, bool available) {
+                              const std::vector<linear::MapShape>& maps, bool available) {
   if (deck::compute_of(deck.precision) != deck::Compute::fp8) return {};
   if (!available)
     return fmt::format(

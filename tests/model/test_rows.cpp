@@ -21,7 +21,7 @@ class Rows {
     const std::size_t N = tokens.size();
     test::upload(tokens, Vector<std::int32_t>(tokens_.data(), N));
     const auto copy_queries = [&](std::size_t, const auto& parameters, const auto& of,
-                                  const ops::Fp8Rows&) {
+                                  const model::MapInput<float>&) {
       decoder_->attention().place_heads(context_, parameters, of, {N, 1}, {});
       context_.fence("test");
       const std::size_t width = size_.H * size_.E;

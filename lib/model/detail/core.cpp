@@ -64,22 +64,6 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, 
 // ---- a pass ----
 
 template <class T>
-void Core<T>::round_weights(const ops::Context& context) const {
-  for (const typename Block<T>::Parameters& layer : layers_)
-    for (const Linear<T>* map : block.maps_of(layer))
-      if (map->rounded.wanted())
-        ops::fp8_round<T>(context, map->weight, map->rounded, ops::Scaling::current);
-      else if (map->coded.wanted())
-        ops::fp8_round_rows<T>(context, writable(map->weight), map->coded);
-}
-
-template <class T>
-Matrix<T> Core<T>::writable(const Matrix<const T>& weight) const {
-  return as_matrix(compute_.data() + (weight.data() - compute_.data()), weight.extent(0),
-                   weight.extent(1));
-}
-
-template <class T>
 void Core<T>::need(const ops::Context& context, std::size_t place) const {
   if (full_sharding) full_sharding->need(context, place % layers());
 }

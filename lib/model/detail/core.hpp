@@ -79,9 +79,6 @@ class Core {
     return layers_[place % layers_.size()];
   }
 
-  /// Rounds the weights that are kept in fp8, with fp8_weights in place as well; call when they
-  /// have changed.
-  void round_weights(const ops::Context&) const;
   /// If fully sharded, gathers the place's layer.
   void need(const ops::Context&, std::size_t place) const;
   /// A block's forward, from the previous block's output.
@@ -112,7 +109,7 @@ class Core {
     common.links.from_last(context, result.data(), result.size() * sizeof(T));
   }
 
-  /// Whether layers have no other matrices than those of Block::weights_of_maps().
+  /// Whether layers have no other matrices than those of their linear maps.
   bool all_matrices_are_maps(const ParameterTree& tree) const;
 
   const TransformerOptions options;
@@ -138,15 +135,11 @@ class Core {
   void allocate_evaluation(Arena& arena);
   void carve_workspace(Arena& arena);
   void allocate_workspace(Arena& arena, const deck::Model& model);
-  void allocate_rounded_weights(Arena& arena);
-  void allocate_coded_weights(Arena& arena);
-  Matrix<T> writable(const Matrix<const T>& weight) const;
   std::size_t head_rows() const;
   std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
 
   bool narrows_;
   std::vector<typename Block<T>::Parameters> layers_;
-  Vector<T> compute_;  // all weights, which layers_ have views of
   // In training, per slot: saved_, without recomputation, and inputs_ per place; finals_ per
   // result.
   std::vector<typename Block<T>::Saved> saved_;

@@ -15,14 +15,14 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
       full_sharding(parameters.full_sharding),
-      common(tree.share(), asked.training || asked.overlapped, asked.fp8),
+      common(tree.share(), asked.training || asked.overlapped,
+             {asked.training, asked.fp8, asked.fp8_weights, asked.fp8_inputs}, parameters, arena),
       block(model, tree.share(), common),
       norm(model, common),
       recursion(model, tree, parameters, asked, common, arena),
       connections(model, tree, parameters, asked, arena),
       values(model, tree, parameters, asked, arena),
-      narrows_(model::narrows(model, tree.share(), asked)),
-      compute_(parameters.compute) {
+      narrows_(model::narrows(model, tree.share(), asked)) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
   TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
@@ -32,16 +32,14 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
                                !block.has_experts() && tree.share().tensors == 1),
       "weights_later with several passes or tensor ranks, recomputation, fp8 or experts");
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
-  common.trains = asked.training;
-  if (asked.fp8 && asked.training)
-    common.saturated = arena.vector<std::uint32_t>("fp8 saturated", Term::workspace, 1);
   const Binder<T> binder(tree, parameters);
   embedding = Embedding<T>::bind(model, binder, share());
   const Range held = layers_of(model, share());
   for (std::size_t l = held.first; l < held.end(); ++l)
-    layers_.push_back(block.bind(binder, block_name(static_cast<std::int64_t>(l))));
+    layers_.push_back(
+        block.bind(binder, common.precision, block_name(static_cast<std::int64_t>(l))));
   if (full_sharding && asked.training && all_matrices_are_maps(tree)) {
-    common.weight_gradients = ops::Write::overwrite;
+    common.precision.overwrite_weight_gradients();
     full_sharding->expect_overwritten_gradients();
   }
   final_norm = binder.gain("model/norm");
@@ -58,11 +56,10 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
 
 template <class T>
 bool Core<T>::all_matrices_are_maps(const ParameterTree& tree) const {
-  std::size_t declared = 0, of_maps = 0;
+  std::size_t declared = 0;
   for (const Parameter& p : tree.parameters())
     if (p.layer >= 0 && p.matrix()) declared += p.count;
-  for (const auto& layer : layers_) of_maps += Block<T>::weights_of_maps(layer);
-  return of_maps == declared;
+  return common.precision.weights() == declared;
 }
 
 template <class T>
@@ -130,59 +127,16 @@ void Core<T>::carve_workspace(Arena& arena) {
   }
 }
 
-/// Weights in fp8, rounded once per optimizer step; those of a fully sharded model come and go.
-template <class T>
-void Core<T>::allocate_rounded_weights(Arena& arena) {
-  if (full_sharding) return;
-  for (std::size_t l = 0; l < layers(); ++l)
-    for (Linear<T>* map : block.maps_of(layers_[l])) {
-      if (!common.takes(sequences().rows(), *map)) continue;
-      const std::string label = fmt::format("layer {}/fp8 weights", first_layer + l);
-      const auto bytes = [&](std::size_t rows, std::size_t columns) {
-        return arena.matrix<std::uint8_t>(label, Term::parameters, rows, columns);
-      };
-      const std::size_t O = map->weight.extent(0), I = map->weight.extent(1);
-      map->rounded = {ops::Fp8Format::e4m3, bytes(O, I), bytes(I, O),
-                      common.request_scale(arena, label)};
-    }
-}
-
-/// Numbers of rounded weights once more, for passes of few rows.
-template <class T>
-void Core<T>::allocate_coded_weights(Arena& arena) {
-  TERN_REQUIRE(!options.training && !options.fp8 && !full_sharding,
-               "weights in fp8 of a model that trains, multiplies in fp8 or is fully sharded");
-  std::size_t widest = 0;
-  for (std::size_t l = 0; l < layers(); ++l)
-    for (Linear<T>* map : block.maps_of(layers_[l])) {
-      if (map->weight.size() == 0) continue;
-      const std::size_t O = map->weight.extent(0), I = map->weight.extent(1);
-      map->coded = {arena, fmt::format("layer {}/fp8 weights", first_layer + l), Term::parameters,
-                    O, I};
-      widest = std::max(widest, I);
-    }
-  if (options.fp8_inputs && widest > 0)
-    common.coded_input = {arena, "fp8 input", Term::workspace, sequences().rows(), widest};
-}
-
 template <class T>
 void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const std::size_t N = sequences().rows();
   const bool training = options.training, dropout = model.dropout > 0 && training;
   block.request_workspace(arena, sequences(), places(), training);
-  if (options.fp8) {
-    typename ops::Fp8Workspace<T>::Sizes sizes;
-    for (const Linear<T>* map : block.maps_of(layers_.front()))
-      sizes.raise(N, map->weight.extent(1), map->weight.extent(0), training);
-    const bool head_too = training && share().last() && share().tensors == 1 &&
-                          ops::fp8_takes(head_rows(), size.D, size.W);
-    if (head_too) sizes.raise(head_rows(), size.D, size.W, true);
-    common.fp8 = {arena, sizes};
-    if (head_too) head.fp8 = {arena, common.fp8, head_rows()};
-    if (training) allocate_rounded_weights(arena);
-  }
-  if (options.fp8_weights) allocate_coded_weights(arena);
-  if (training) common.dstream = common.request_scale(arena, "stream gradient");
+  const bool whole_head = share().last() && share().tensors == 1;
+  common.precision.request(arena,
+                           {N, !full_sharding, whole_head ? head_rows() : 0, {size.D, size.W}});
+  head.fp8 = common.precision.head();
+  if (training) common.dstream = common.precision.request_scale(arena, "stream gradient");
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
   common.drops_ahead =
