@@ -89,9 +89,9 @@ typename Attention<T>::Saved Attention<T>::part(const Saved& whole, Range sequen
 }
 
 template <class T>
-void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences, bool whole) {
+void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences, bool later) {
   dresult_ = carver.matrix(sequences.rows(), size_.H * size_.E);
-  if (whole) dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
+  if (!later) dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
 }
 
 template <class T>
@@ -181,22 +181,19 @@ void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequ
 // ---- backward ----
 
 template <class T>
-void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                            const MapInput<T>& x, const Mask& mask, const MapGradient<T>& dbranch,
-                            Matrix<T> dx, const Subset<T>& subset) const {
+Stream<T> Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                                 const MapInput<T>& x, const Mask& mask,
+                                 const BranchGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx,
+                                 WeightGradients<T>& weights, const Subset<T>& subset) const {
   const MapInput<T> result = output_input(p, s, subset, linear::Use::weight_gradient);
   gather_output(context, s, subset);
   linear::round_again<T>(context, result);
-  // The gradient of the output's weight waits for the exchange, unless its buffers serve again.
-  const bool waits = common_.links.share().tensors > 1 && !dbranch.rounded.wanted() &&
-                     dbranch.values.data() != common_.branch.data() && !subset.wanted();
-  const auto output_weight = [&] { p.output->weight_gradient(context, dbranch, result); };
-  if (!waits) output_weight();
-  result_gradient(context, p, dbranch, subset);
-  const MapGradient<T> dqkv = qkv_gradient(context, p, s, mask, dqkv_);
-  common_.map_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
-    if (waits) output_weight();
-  });
+  weights.add(context, p.output, dbranch, result);
+  if (dbranch.in_workspace() || subset.wanted()) weights.run(context);  // which serves again
+  result_gradient(context, p, dbranch.dy, subset);
+  const MapGradient<T> gradient = qkv_gradient(context, p, s, mask, dqkv);
+  weights.add(context, p.qkv, gradient, x);
+  return common_.input_gradient(context, p.qkv, gradient, dx, weights);
 }
 
 template <class T>
@@ -252,22 +249,6 @@ void Attention<T>::head_norms_backward(const ops::Context& context, const Parame
   };
   norm(0, size_.H, p.norm_q, s.rstd_q);
   norm(size_.H, size_.K, p.norm_k, s.rstd_k);
-}
-
-template <class T>
-void Attention<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
-                                   const Mask& mask, const MapGradient<T>& dbranch, Matrix<T> dqkv,
-                                   Matrix<T> dx) const {
-  result_gradient(context, p, dbranch, {});
-  p.qkv->input_gradient(context, qkv_gradient(context, p, s, mask, dqkv), dx);
-}
-
-template <class T>
-void Attention<T>::backward_weights(const ops::Context& context, const Parameters& p,
-                                    const Saved& s, const MapInput<T>& x,
-                                    const MapGradient<T>& dbranch, Matrix<T> dqkv) const {
-  p.output->weight_gradient(context, dbranch, {s.result});
-  p.qkv->weight_gradient(context, {dqkv}, x);
 }
 
 template class Attention<float>;

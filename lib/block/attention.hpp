@@ -56,10 +56,10 @@ class Attention {
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.
   Saved part(const Saved& whole, Range sequences, std::size_t tokens) const;
-  /// Workspace of backward; carved buffers may be overwritten between backward calls. whole: of
-  /// backward() as well, not only of its halves.
+  /// Workspace of backward; carved buffers may be overwritten between backward calls. `later`:
+  /// gradients of weights run later.
   void request_workspace(Arena& arena, const Sequences& sequences);
-  void carve_workspace(Carver<T>& carver, const Sequences& sequences, bool whole);
+  void carve_workspace(Carver<T>& carver, const Sequences& sequences, bool later);
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const;
   /// `positions`: rows of the rotary table.
@@ -74,20 +74,15 @@ class Attention {
   /// Only head norms and rotation to the rows' positions; in evaluation in place.
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
-  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D), or (M', D) of a
-  /// subset.
-  void backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                const Mask&, const MapGradient<T>& dbranch, Matrix<T> dx,
-                const Subset<T>& subset = {}) const;
-  // The two halves of it, on one tensor rank, which leave x and `result` as they are. dqkv (N,
-  // (H + 2K) E): gradient of the projection's output, not `qkv`.
-  void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                       const MapGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                        const MapGradient<T>& dbranch, Matrix<T> dqkv) const;
+  /// Gradient of x, in dx (N, D), which may be x unless gradients of weights run later, from that of
+  /// the branch (N, D), or (M', D) of a subset. dqkv (N, (H + 2K) E): for the gradient of the
+  /// projection's output; not `qkv`.
+  Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                     const Mask&, const BranchGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx,
+                     WeightGradients<T>&, const Subset<T>& subset = {}) const;
 
-  /// Gradient (N, (H + 2K) E) of the projection's output, after backward and until the next one.
-  Matrix<const T> dqkv() const { return dqkv_; }
+  /// Workspace (N, (H + 2K) E) for the gradient of the projection's output.
+  Matrix<T> dqkv() const { return dqkv_; }
 
   /// Norm and rotation, for operations that fuse them into the store to a cache.
   ops::HeadStage<T> head_stage(const Parameters& p) const {

@@ -100,7 +100,7 @@ Matrix<T> Experts<T>::values(const Saved& s) const {
 
 template <class T>
 void Experts<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                         Matrix<const T> x, const Residual<T>& residual) const {
+                         Matrix<const T> x) const {
   const ops::Routing& to = s.routing;
   const Matrix<T> logits = narrow_rows(logits_, x.extent(0));
   ops::linear_forward<T>(context, x, p.router.weight, {}, logits);
@@ -108,16 +108,21 @@ void Experts<T>::forward(const ops::Context& context, const Parameters& p, const
   ops::sort_pairs(context, to);
   ops::grouped_forward<T>(context, to.offsets, {x, to.tokens}, p.up.weight, s.up);
   ops::weighted_swiglu<T>(context, s.up, s.weights, to.pairs, s.activated);
-  residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> result) {
-    ops::grouped_forward<T>(context, to.offsets, {s.activated}, p.down.weight, values(s));
-    ops::combine<T>(context, values(s), to.rows, added, result);
+}
+
+template <class T>
+void Experts<T>::add(const ops::Context& context, const Parameters& p, const Saved& s,
+                     Stream<T>& to, Matrix<const T> added, const ops::DropoutKey& dropout) const {
+  common_.add(context, to, added, dropout, [&](Matrix<const T> to_add, Matrix<T> result) {
+    ops::grouped_forward<T>(context, s.routing.offsets, {s.activated}, p.down.weight, values(s));
+    ops::combine<T>(context, values(s), s.routing.rows, to_add, result);
   });
 }
 
 template <class T>
-void Experts<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                          Matrix<const T> x, Matrix<const T> dbranch, Vector<const A> balanced,
-                          Matrix<T> dx) const {
+Stream<T> Experts<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                               Matrix<const T> x, Matrix<const T> dbranch, Vector<const A> balanced,
+                               Matrix<T> dx) const {
   const ops::Routing& to = s.routing;
   const ops::Gathered<T> dout{dbranch, to.tokens}, in{x, to.tokens};
   const Matrix<T> dactivated = s.activated, dup = s.up;
@@ -138,6 +143,7 @@ void Experts<T>::backward(const ops::Context& context, const Parameters& p, cons
   ops::combine<T>(context, values(s), to.rows, {}, dx);
   common_.links.sum(context, dx);
   ops::linear_backward_input<T>(context, logits_, p.router.weight, dx, ops::Write::add);
+  return Stream<T>(common_.sums, dx);
 }
 
 // ---- load balance ----

@@ -42,13 +42,15 @@ class Experts {
   /// Workspace for passes of `rows` tokens over `places` expert layers.
   void request_workspace(Arena& arena, std::size_t rows, std::size_t places, bool training);
 
-  /// From x (N, D).
-  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
-               const Residual<T>& residual) const;
+  /// From x (N, D) the input of the last maps.
+  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x) const;
+  /// Adds the branch, of the input from forward(), to the stream: Common::add.
+  void add(const ops::Context&, const Parameters&, const Saved&, Stream<T>& to,
+           Matrix<const T> added, const ops::DropoutKey&) const;
   /// dx (N, D), which may be x, from the branch's gradient (N, D). balanced: from balance(); empty:
   /// no load-balance loss.
-  void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
-                Matrix<const T> dbranch, Vector<const A> balanced, Matrix<T> dx) const;
+  Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+                     Matrix<const T> dbranch, Vector<const A> balanced, Matrix<T> dx) const;
 
   /// Records counts for balance(), in training: call after the forward of each place.
   void tally(const ops::Context&, const Saved&, std::size_t place) const;

@@ -48,6 +48,11 @@ typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
 }
 
 template <class T>
+void Mlp<T>::request_workspace(Arena& arena, std::size_t rows) {
+  dactivated_ = arena.matrix<T>("activation gradient", Term::workspace, rows, F_);
+}
+
+template <class T>
 typename Mlp<T>::Saved Mlp<T>::part(const Saved& whole, Range rows) {
   Saved s = whole;
   s.up = rows_of(whole.up, rows);
@@ -64,34 +69,19 @@ MapInput<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, co
 }
 
 template <class T>
-void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                      const MapInput<T>& x, const MapGradient<T>& dbranch, Matrix<T> dx) const {
-  p.down->weight_gradient(context, dbranch, p.down->saved_input(s.activated, s.scale));
+Stream<T> Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                           const MapInput<T>& x, const BranchGradient<T>& dbranch, Matrix<T> dx,
+                           WeightGradients<T>& weights) const {
+  weights.add(context, p.down, dbranch, p.down->saved_input(s.activated, s.scale));
+  weights.run(context);  // the following overwrites `activated`
+  const bool later = weights.later();
   const MapGradient<T> dup =
-      up_gradient(context, p, s, dbranch, s.activated, gated(activation_) ? s.up : s.activated);
-  common_.map_backward_summed(context, p.up, dup, x, dx);
-}
-
-template <class T>
-MapGradient<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p, const Saved& s,
-                                   const MapGradient<T>& dbranch, Matrix<T> dactivated,
-                                   Matrix<T> dup) const {
-  return p.down->input_gradient(context, dbranch, {activation_, s.up, dactivated, dup},
-                                p.up->gradient(s.up, s.dup_scale));
-}
-
-template <class T>
-void Mlp<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
-                             const MapGradient<T>& dbranch, Matrix<T> dactivated,
-                             Matrix<T> dx) const {
-  p.up->input_gradient(context, up_gradient(context, p, s, dbranch, dactivated, s.up), dx);
-}
-
-template <class T>
-void Mlp<T>::backward_weights(const ops::Context& context, const Parameters& p, const Saved& s,
-                              const MapInput<T>& x, const MapGradient<T>& dbranch) const {
-  p.down->weight_gradient(context, dbranch, {s.activated});
-  p.up->weight_gradient(context, {s.up}, x);
+      p.down->input_gradient(context, dbranch.dy,
+                             {activation_, s.up, later ? dactivated_ : s.activated,
+                              later || gated(activation_) ? s.up : s.activated},
+                             p.up->gradient(s.up, s.dup_scale));
+  weights.add(context, p.up, dup, x);
+  return common_.input_gradient(context, p.up, dup, dx, weights);
 }
 
 template class Mlp<float>;

@@ -34,26 +34,17 @@ class Mlp {
   /// From x (N, D); the input of the last map, `down`.
   MapInput<T> forward(const ops::Context&, const Parameters&, const Saved&,
                       const MapInput<T>& x) const;
-  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
-  void backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                const MapGradient<T>& dbranch, Matrix<T> dx) const;
-  // The two halves of it, on one tensor rank, which leave x and `activated` as they are.
-  // dactivated: workspace (N, F).
-  void backward_inputs(const ops::Context&, const Parameters&, const Saved&,
-                       const MapGradient<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                        const MapGradient<T>& dbranch) const;
-  std::size_t width() const { return F_; }  // of `activated`
+  /// Workspace of backward if gradients of weights run later.
+  void request_workspace(Arena& arena, std::size_t rows);
+  /// Gradient of x, in dx (N, D), which may be x unless gradients of weights run later.
+  Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                     const BranchGradient<T>& dbranch, Matrix<T> dx, WeightGradients<T>&) const;
 
  private:
-  /// The gradient of `up`: LinearMap::input_gradient.
-  MapGradient<T> up_gradient(const ops::Context&, const Parameters&, const Saved&,
-                             const MapGradient<T>& dbranch, Matrix<T> dactivated,
-                             Matrix<T> dup) const;
-
   const Common<T>& common_;
   Activation activation_;
   std::size_t F_;
+  Matrix<T> dactivated_;  // (N, F)
 };
 
 }  // namespace tern::model

@@ -45,13 +45,13 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
   core_.recursion.begin(context, entry);
   Matrix<const T> result;
   for (std::size_t step = 0; step < steps; ++step)
-    result = core_.advance(context, 0, step, sequences, [&](std::size_t place) {
+    result = core_.advance(context, 0, step, sequences, [&](std::size_t place, Stream<T> stream) {
       const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows,
                                 const MapInput<T>& input, Range) {
         add_value_embeddings(context, runs, place, rows.qkv);
         attend(step * core_.places() + place, p, rows, input);
       };
-      core_.forward(context, 0, place, sequences, attended, {});
+      return core_.forward(context, 0, place, sequences, attended, {}, std::move(stream));
     });
   return result;
 }

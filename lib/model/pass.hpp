@@ -22,7 +22,7 @@ struct TransformerOptions {
   bool fp8_weights = false;
   bool fp8_inputs = false;  // with fp8_weights: the maps' inputs as well
   /// In a pipeline: Transformer::backward() leaves the gradients of the blocks' weights to
-  /// backward_weights(). On one tensor rank, without recompute, fp8 and experts.
+  /// WeightGradients::run_later(). On one tensor rank, without recompute, fp8 and experts.
   bool weights_later = false;
   bool overlapped = false;  // evaluation in a pipeline: as in DecoderOptions
 };

@@ -98,9 +98,10 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
                                         std::size_t step) const {
   const Sequences of = sequences_of(micro);
   const ops::Context of_pass = scaled(context, micro, step);
-  const auto run = [&](std::size_t place) {
-    core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of,
-                  attend(context, micro, place), keys(micro, step, place), micro.scored);
+  const auto run = [&](std::size_t place, Stream<T> stream) {
+    return core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of,
+                         attend(context, micro, place), keys(micro, step, place), std::move(stream),
+                         micro.scored);
   };
   return core_.advance(context, micro.slot, step, of, run, micro.scored);
 }
@@ -190,69 +191,70 @@ void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>&
   // Where backward directly follows forward, the last block's activations are still valid.
   const bool latest = core_.options.in_flight == 1 && step + 1 >= core_.options.connected;
   if (latest && place + 1 == core_.places()) return;
-  core_.block.forward(context, core_.parameters_of(place),
-                      core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences()),
-                      attend(context, micro, place), keys(micro, step, place), {},
-                      core_.sequences(), core_.subset(micro.slot, place, micro.scored));
+  const auto kept = core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences());
+  static_cast<void>(
+      core_.block.forward(context, core_.parameters_of(place), kept, attend(context, micro, place),
+                          keys(micro, step, place), Stream<T>(core_.common.sums, kept.input), {},
+                          core_.sequences(), core_.subset(micro.slot, place, micro.scored)));
 }
 
 template <class T>
 void Transformer<T>::block_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                    std::size_t step, std::size_t place) const {
-  const bool received = !share().last() && (place + 1) % core_.layers() == 0;
+                                    std::size_t step, std::size_t place,
+                                    StreamGradient<T>& gradient,
+                                    WeightGradients<T>& weights) const {
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
   core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place, micro,
-                 mask_of(micro), keys(micro, step, place), !received);
-  if (place == 0) core_.common.links.to_previous(context, core_.dstream);
+                 mask_of(micro), keys(micro, step, place), gradient, weights);
+  if (place == 0) core_.common.links.to_previous(context, gradient.rows);
+}
+
+template <class T>
+WeightGradients<T> Transformer<T>::weight_gradients() const {
+  using When = typename WeightGradients<T>::When;
+  if (core_.options.weights_later) return WeightGradients<T>(When::later);
+  return WeightGradients<T>(core_.common.sums.of_several_ranks() ? When::under_exchange
+                                                                 : When::at_once);
 }
 
 template <class T>
 void Transformer<T>::backward(const ops::Context& context, const MicroBatch<T>& micro,
-                              std::size_t step) const {
+                              WeightGradients<T>& weights, std::size_t step) const {
   const std::size_t connected = core_.options.connected;
   if (step + 1 < connected) return;
   const std::size_t first = step < connected ? 0 : step;
   for (std::size_t s = step + 1; s-- > first;)
-    core_.recursion.by_block() ? blocks_backward(context, micro, s)
-                               : stack_backward(context, micro, s);
+    core_.recursion.by_block() ? blocks_backward(context, micro, weights, s)
+                               : stack_backward(context, micro, weights, s);
 }
 
 template <class T>
 void Transformer<T>::stack_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                    std::size_t step) const {
+                                    WeightGradients<T>& weights, std::size_t step) const {
   for (std::size_t pass = passes(); pass-- > 0;) {
     if (pass + 1 < passes()) Kokkos::deep_copy(context.space, dfinished(step), core_.dstream);
     if (share().last()) {
       core_.recursion.add_carried(context, step, pass, dfinished(step));
       norm_backward(context, micro, step, pass);
     }
-    if (weights_later())
-      return core_.backward_inputs(context, micro.slot, mask_of(micro),
-                                   [&](std::size_t place) { return keys(micro, step, place); });
+    StreamGradient<T> gradient = core_.output_gradient(micro.slot);
     for (std::size_t layer = core_.layers(); layer-- > 0;)
-      block_backward(context, micro, step, pass * core_.layers() + layer);
-    core_.recursion.backward(context, step, pass, core_.dstream);
+      block_backward(context, micro, step, pass * core_.layers() + layer, gradient, weights);
+    core_.recursion.backward(context, step, pass, gradient.rows);
   }
-}
-
-template <class T>
-void Transformer<T>::backward_weights(const ops::Context& context,
-                                      const MicroBatch<T>& micro) const {
-  if (weights_later())
-    core_.backward_weights(context, micro.slot,
-                           [&](std::size_t place) { return keys(micro, 0, place); });
 }
 
 /// Of recursion = 'block'.
 template <class T>
 void Transformer<T>::blocks_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                     std::size_t step) const {
+                                     WeightGradients<T>& weights, std::size_t step) const {
   core_.recursion.begin_backward(context, step);
   norm_backward(context, micro, step, 0);
+  StreamGradient<T> gradient = core_.output_gradient(micro.slot);
   for (std::size_t layer = core_.layers(); layer-- > 0;)
     for (std::size_t pass = passes(); pass-- > 0;)
-      block_backward(context, micro, step, pass * core_.layers() + layer);
+      block_backward(context, micro, step, pass * core_.layers() + layer, gradient, weights);
   core_.recursion.end_backward(context, step);
 }
 

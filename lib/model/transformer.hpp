@@ -66,12 +66,12 @@ class Transformer {
   /// only the last stage gets losses.
   void loss_backward(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
                      Vector<const A> weights, Vector<A> losses, std::size_t step = 0) const;
-  /// Final norm and all blocks. Deferred for connected steps: the last one's call runs them all.
-  void backward(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
-  /// With TransformerOptions::weights_later: gradients of the blocks' weights, which backward()
-  /// left. Before the next forward in the slot.
-  void backward_weights(const ops::Context&, const MicroBatch<T>&) const;
-  bool weights_later() const { return core_.options.weights_later; }
+  /// Final norm and all blocks. Deferred for connected steps: the last one's call runs them all. With
+  /// TransformerOptions::weights_later call weights.run_later() before the next forward in the slot.
+  void backward(const ops::Context&, const MicroBatch<T>&, WeightGradients<T>& weights,
+                std::size_t step = 0) const;
+  /// An empty queue for backward().
+  WeightGradients<T> weight_gradients() const;
   /// After all steps.
   void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
 
@@ -107,9 +107,11 @@ class Transformer {
   void recompute(const ops::Context&, const MicroBatch<T>&, std::size_t step,
                  std::size_t place) const;
   void block_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
-                      std::size_t place) const;
-  void stack_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
-  void blocks_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
+                      std::size_t place, StreamGradient<T>&, WeightGradients<T>&) const;
+  void stack_backward(const ops::Context&, const MicroBatch<T>&, WeightGradients<T>&,
+                      std::size_t step) const;
+  void blocks_backward(const ops::Context&, const MicroBatch<T>&, WeightGradients<T>&,
+                       std::size_t step) const;
 
   detail::Core<T> core_;
   bool dropout_;

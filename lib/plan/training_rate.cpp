@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "block/common.hpp"
 #include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "objective/objective.hpp"
@@ -135,10 +136,11 @@ class Stage {
       time += again(rows);
       time.passes += 2 * first();
     }
-    const bool whole = deck_.precision.compute == "fp8" || m_.experts > 0 || m_.dropout > 0;
+    const bool overlapped = model::overlaps(m_, share_.tensors, deck_.precision.compute == "fp8",
+                                            m_.dropout, rows < rows_);
     if (extents_.tensor > 1)
       time.exchange += op_.overlapped_exchange(
-          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4, whole);
+          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4, !overlapped);
     return time;
   }
 

@@ -154,12 +154,13 @@ class Harness {
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
     model::MicroBatch<T> given = micro(dropout);
+    auto weight_gradients = transformer->weight_gradients();
     transformer->forward(context, given);
     transformer->loss_backward(context, given, head, weights, losses);
     given.balanced = weigh_experts();
-    transformer->backward(context, given);
+    transformer->backward(context, given, weight_gradients);
     transformer->embed_backward(context, given);
-    transformer->backward_weights(context, given);
+    weight_gradients.run_later(context);
     context.fence("step");
     return mean_loss() + balance_term();
   }

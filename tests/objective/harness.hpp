@@ -167,13 +167,14 @@ class Pass {
     double total = objective->constant();
     parts.assign(prepared.parts.size(), 0);
     const model::MicroBatch<T> given = micro(prepared);
+    auto weight_gradients = transformer->weight_gradients();
     transformer->embed(context, given);
     for (std::size_t s = 0; s < objective->steps(); ++s) {
       transformer->advance(context, given, s);
       if (s > 0) weights = objective->weights_of(context, s, prepared, of_rows);
       if (with_backward) {
         transformer->loss_backward(context, given, objective->head(), weights, of_rows, s);
-        transformer->backward(context, given, s);
+        transformer->backward(context, given, weight_gradients, s);
       } else {
         transformer->loss(context, given, objective->head(), of_rows, {}, s);
       }

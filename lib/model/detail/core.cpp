@@ -69,9 +69,10 @@ void Core<T>::need(const ops::Context& context, std::size_t place) const {
 }
 
 template <class T>
-void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t place,
-                      const Sequences& of, const typename Block<T>::Attend& attend,
-                      const BlockDropout& dropout, const Scored& scored) const {
+Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t place,
+                           const Sequences& of, const typename Block<T>::Attend& attend,
+                           const BlockDropout& dropout, Stream<T> stream,
+                           const Scored& scored) const {
   const typename Block<T>::Saved kept = saved(slot, place, of);
   const Subset<T> some = subset(slot, place, scored);
   const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, place, of);
@@ -80,58 +81,36 @@ void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t
   if (recursion.by_block())
     recursion.enter_block(context, place % layers(), place / layers(), at(slot, place), kept.input);
   connections.before(context, place, inputs_, kept.input);
-  block.forward(context, parameters_of(place), kept, attend, dropout, output, of, some);
-  // The next block ends them itself if it directly follows.
+  Stream<T> result = block.forward(context, parameters_of(place), kept, attend, dropout,
+                                   std::move(stream), output, of, some);
+  // The next block makes pending sums itself if it directly follows.
   if ((place + 1) % layers() == 0 || recursion.by_block() || connections.any())
-    common.sums.end(context);
+    result.settle(context);
   connections.after(context, place, output);
   if (block.has_experts()) block.experts.tally(context, kept.experts, place);
   if (recursion.by_block()) recursion.leave_block(context, place / layers(), of.rows());
   if (place + 1 == layers()) common.links.to_next(context, output);
-}
-
-template <class T>
-typename Block<T>::Gradients Core<T>::gradients(std::size_t slot, std::size_t place) const {
-  const std::size_t next = place + 1;
-  return {output_of(slot, place, sequences()),
-          next < places() ? saved(slot, next, sequences()).attention.qkv : last_dqkv_[slot]};
-}
-
-template <class T>
-void Core<T>::backward_inputs(const ops::Context& context, std::size_t slot, const Mask& mask,
-                              const DropoutOf& dropout_of) const {
-  for (std::size_t place = places(); place-- > 0;)
-    block.backward_inputs(context, parameters_of(place), saved(slot, place, sequences()), mask,
-                          dropout_of(place), gradients(slot, place));
-  common.links.to_previous(context, first_gradient(slot));
-}
-
-template <class T>
-void Core<T>::backward_weights(const ops::Context& context, std::size_t slot,
-                               const DropoutOf& dropout_of) const {
-  for (std::size_t place = places(); place-- > 0;)
-    block.backward_weights(context, parameters_of(place), saved(slot, place, sequences()),
-                           dropout_of(place), gradients(slot, place));
+  return result;
 }
 
 template <class T>
 void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
                        const MicroBatch<T>& micro, const Mask& mask, const BlockDropout& dropout,
-                       bool known) const {
+                       StreamGradient<T>& gradient, WeightGradients<T>& weights) const {
   const std::size_t pass = place / layers(), layer = place % layers();
   if (full_sharding) full_sharding->begin_gradients(context, layer);
   if (recursion.by_block())
-    Kokkos::deep_copy(context.space, dstream, recursion.output_gradient(pass));
-  connections.add_gradient(context, place, inputs_, dstream);
-  const bool unchanged = !recursion.by_block() && !connections.change_gradient(place);
+    Kokkos::deep_copy(context.space, gradient.rows, recursion.output_gradient(pass));
+  connections.add_gradient(context, place, inputs_, gradient.rows);
+  if (recursion.by_block() || connections.change_gradient(place)) gradient.by_norm = false;
   const typename Block<T>::Saved kept = saved(slot, place, sequences());
-  block.backward(context, parameters_of(place), kept, mask, dropout, micro.balanced, dstream,
-                 known && unchanged, subset(slot, place, micro.scored));
+  block.backward(context, parameters_of(place), kept, mask, dropout, micro.balanced, gradient,
+                 weights, subset(slot, place, micro.scored));
   values.backward(context, layer, micro.rows, options.tokens, block.attention.dqkv(),
                   kept.attention.result);
-  connections.backward(context, place, inputs_, dstream);
+  connections.backward(context, place, inputs_, gradient.rows);
   if (recursion.by_block())
-    recursion.backward_block(context, layer, pass, at(slot, place), dstream);
+    recursion.backward_block(context, layer, pass, at(slot, place), gradient.rows);
   if (full_sharding) full_sharding->end_gradients(context, layer);
 }
 
@@ -147,12 +126,13 @@ Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, s
 
 template <class T>
 Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
-                                 const Sequences& of, const std::function<void(std::size_t)>& run,
-                                 const Scored& scored) const {
+                                 const Sequences& of, const Run& run, const Scored& scored) const {
   const std::size_t now = slot_of(slot, step), before = slot_of(slot, step > 0 ? step - 1 : 0);
+  Stream<T> stream(common.sums, saved(now, 0, of).input);
   if (recursion.by_block()) {
     for (std::size_t layer = 0; layer < layers(); ++layer)
-      for (std::size_t pass = 0; pass < passes(); ++pass) run(pass * layers() + layer);
+      for (std::size_t pass = 0; pass < passes(); ++pass)
+        stream = run(pass * layers() + layer, std::move(stream));
     return finish(context, now, 0, of, scored);
   }
   const std::size_t last = passes() - 1;
@@ -166,7 +146,8 @@ Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, 
       recursion.enter(context, step, pass, finished(before, last),
                       pass > 0 ? finished(now, pass - 1) : finished(before, last - 1),
                       saved(now, pass * layers(), of).input);
-    for (std::size_t layer = 0; layer < layers(); ++layer) run(pass * layers() + layer);
+    for (std::size_t layer = 0; layer < layers(); ++layer)
+      stream = run(pass * layers() + layer, std::move(stream));
     result = finish(context, now, pass, of, scored);
   }
   return result;

@@ -56,14 +56,16 @@ class Core {
   bool narrows() const { return narrows_; }
   /// Of the micro-batch in `slot`; none unless the place is the last.
   Subset<T> subset(std::size_t slot, std::size_t place, const Scored&) const;
-  /// With weights_later: those of a block's output and its projection.
-  typename Block<T>::Gradients gradients(std::size_t slot, std::size_t place) const;
+  /// Where backward begins with the gradient of the last block's output.
+  StreamGradient<T> output_gradient(std::size_t slot) const {
+    if (!options.weights_later) return {dstream, share().last()};
+    return {output_of(slot, places() - 1, sequences()), share().last(), last_dqkv_[slot]};
+  }
   // Gradients of the last block's output, for the rows of a subset if there is one, and of the
   // first one's input.
   Matrix<T> last_gradient(std::size_t slot, const Scored& scored = {}) const {
-    if (const Subset<T> some = subset(slot, places() - 1, scored); some.wanted())
-      return some.stream;
-    return options.weights_later ? gradients(slot, places() - 1).stream : dstream;
+    const Subset<T> some = subset(slot, places() - 1, scored);
+    return some.wanted() ? some.stream : output_gradient(slot).rows;
   }
   Matrix<T> first_gradient(std::size_t slot) const {
     return options.weights_later ? saved(slot, 0, sequences()).input : dstream;
@@ -81,27 +83,21 @@ class Core {
 
   /// If fully sharded, gathers the place's layer.
   void need(const ops::Context&, std::size_t place) const;
-  /// A block's forward, from the previous block's output.
-  void forward(const ops::Context&, std::size_t slot, std::size_t place, const Sequences&,
-               const typename Block<T>::Attend&, const BlockDropout&,
-               const Scored& scored = {}) const;
+  /// A block's forward, from the previous block's output to its own.
+  Stream<T> forward(const ops::Context&, std::size_t slot, std::size_t place, const Sequences&,
+                    const typename Block<T>::Attend&, const BlockDropout&, Stream<T> stream,
+                    const Scored& scored = {}) const;
   /// A final norm; the result (N, D), or of the rows of a subset.
   Matrix<const T> finish(const ops::Context&, std::size_t slot, std::size_t result,
                          const Sequences&, const Scored& scored) const;
-  /// A step over the embedded rows of the micro-batch in `slot`, with run(place) for each block;
-  /// the result as from finish(). A recursive model takes several, counted from 0.
+  /// A step over the embedded rows of the micro-batch in `slot`, with run(place, stream) for each
+  /// block's forward(); the result as from finish(). A recursive model takes several, counted from 0.
+  using Run = std::function<Stream<T>(std::size_t place, Stream<T>)>;
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
-                          const std::function<void(std::size_t place)>& run,
-                          const Scored& scored = {}) const;
-  // The two halves of all blocks' backward, with weights_later; the first from last_gradient(). It
-  // sends the gradient of the first block's input to the stage before.
-  using DropoutOf = std::function<BlockDropout(std::size_t place)>;
-  void backward_inputs(const ops::Context&, std::size_t slot, const Mask&, const DropoutOf&) const;
-  void backward_weights(const ops::Context&, std::size_t slot, const DropoutOf&) const;
-  /// A block's backward, of the gradient in dstream or last_gradient(). `known`: see
-  /// Block::backward.
+                          const Run& run, const Scored& scored = {}) const;
+  /// A block's backward, from output_gradient() or that of the block after it.
   void backward(const ops::Context&, std::size_t slot, std::size_t place, const MicroBatch<T>&,
-                const Mask&, const BlockDropout&, bool known) const;
+                const Mask&, const BlockDropout&, StreamGradient<T>&, WeightGradients<T>&) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {

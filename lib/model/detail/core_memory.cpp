@@ -15,7 +15,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
       full_sharding(parameters.full_sharding),
-      common(tree.share(), asked.training || asked.overlapped,
+      common(model, tree.share(), asked.training || asked.overlapped,
              {asked.training, asked.fp8, asked.fp8_weights, asked.fp8_inputs}, parameters, arena),
       block(model, tree.share(), common),
       norm(model, common),
@@ -122,7 +122,7 @@ void Core<T>::carve_workspace(Arena& arena) {
       if (options.scored > 0 && !narrows_) dpicked = of_head.matrix(options.scored, size.D);
     }
     if (options.training)
-      block.attention.carve_workspace(of_block, sequences(), !options.weights_later);
+      block.attention.carve_workspace(of_block, sequences(), options.weights_later);
     elements = std::max(of_head.used, of_block.used);
   }
 }
@@ -131,7 +131,7 @@ template <class T>
 void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const std::size_t N = sequences().rows();
   const bool training = options.training, dropout = model.dropout > 0 && training;
-  block.request_workspace(arena, sequences(), places(), training);
+  block.request_workspace(arena, sequences(), places(), training, options.weights_later);
   const bool whole_head = share().last() && share().tensors == 1;
   common.precision.request(arena,
                            {N, !full_sharding, whole_head ? head_rows() : 0, {size.D, size.W}});
@@ -150,9 +150,7 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
                         common.sums.slot_rows(N, options.tokens) * size.D);
     if (!arena.measuring() && share().mesh) common.sums.exchange_through(slots);
   }
-  if (options.weights_later)
-    block.request_workspace_of_halves(arena, sequences());
-  else
+  if (!options.weights_later)
     dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
   for (std::size_t step = 0; options.connected > 1 && step < options.connected; ++step)
     dfinished.push_back(
