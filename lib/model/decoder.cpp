@@ -29,7 +29,7 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
                                     std::size_t steps) const {
   TERN_REQUIRE(sequences.rows() <= core_.sequences().rows(), "{} x {} rows, made for {}",
                sequences.batch, sequences.tokens, core_.sequences().rows());
-  const Matrix<T> entry = core_.saved(0, 0, sequences).input;
+  const Matrix<T> entry = core_.saved(0, core_.visits().front(), sequences).input;
   if (core_.share().first()) {
     core_.common.links.settle(context);  // an unsent block output may occupy `entry`
     std::size_t row = 0;
@@ -45,25 +45,25 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
   core_.recursion.begin(context, entry);
   Matrix<const T> result;
   for (std::size_t step = 0; step < steps; ++step)
-    result = core_.advance(context, 0, step, sequences, [&](std::size_t place, Stream<T> stream) {
+    result = core_.advance(context, 0, step, sequences, [&](const auto& visit, Stream<T> stream) {
       const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows,
                                 const MapInput<T>& input, Range) {
-        add_value_embeddings(context, runs, place, rows.qkv);
-        attend(step * core_.places() + place, p, rows, input);
+        add_value_embeddings(context, runs, visit.layer, rows.qkv);
+        attend(step * places() + visit.kept, p, rows, input);
       };
-      return core_.forward(context, 0, place, sequences, attended, {}, std::move(stream));
+      return core_.forward(context, 0, visit, sequences, attended, {}, std::move(stream));
     });
   return result;
 }
 
 template <class T>
 void Decoder<T>::add_value_embeddings(const ops::Context& context, const std::vector<Run>& runs,
-                                      std::size_t place, Matrix<T> qkv) const {
+                                      std::size_t layer, Matrix<T> qkv) const {
   std::size_t row = 0;
   const std::size_t width = qkv.extent(1);
   for (const Run& run : runs) {
     const std::size_t rows = run.tokens.extent(0);
-    core_.values.forward(context, place, run.tokens,
+    core_.values.forward(context, layer, run.tokens,
                          as_matrix(qkv.data() + row * width, rows, width));
     row += rows;
   }

@@ -52,8 +52,8 @@ class Decoder {
   void round_weights(const ops::Context& context) const { core_.common.precision.refresh(context); }
 
   std::size_t layers() const { return core_.layers(); }  // on this stage
-  /// Places in one step of a recursive model; layers() of a plain one.
-  std::size_t places() const { return core_.places(); }
+  /// Places: visits to blocks in one step of a recursive model; layers() of a plain one.
+  std::size_t places() const { return core_.visits().size(); }
   const Attention<T>& attention() const { return core_.block.attention; }
   const Share& share() const { return core_.share(); }
 
@@ -79,7 +79,7 @@ class Decoder {
   void settle(const ops::Context& context) const { core_.common.links.settle(context); }
 
  private:
-  void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t place,
+  void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t layer,
                             Matrix<T> qkv) const;
   detail::Core<T> core_;
 };

@@ -22,7 +22,7 @@ Mask Transformer<T>::mask_of(const MicroBatch<T>& micro) const {
   return {sequences_of(micro), micro.pattern, micro.rows.positions};
 }
 
-// Dropout streams: 0 for the embedding, 2 p + 1 and 2 p + 2 for the branches of place p of the
+// Dropout streams: 0 for the embedding, 2 p + 1 and 2 p + 2 for the branches of visit p of the
 // whole model, counted over steps.
 
 template <class T>
@@ -35,26 +35,26 @@ ops::DropoutKey Transformer<T>::embedding_key(const MicroBatch<T>& micro) const 
 
 template <class T>
 BlockDropout Transformer<T>::keys(const MicroBatch<T>& micro, std::size_t step,
-                                  std::size_t place) const {
+                                  const detail::Visit& visit) const {
   const ops::DropoutKey base = embedding_key(micro);
   const auto key = [&](std::size_t branch) {
     ops::DropoutKey result = base;
-    const std::size_t whole = step * core_.places() + core_.first_layer + place;
+    const std::size_t whole = step * core_.visits().size() + core_.first_layer + visit.kept;
     result.layer += static_cast<std::uint32_t>(2 * whole + branch);
     return result;
   };
-  return {key(1), key(2), place > 0 ? key(0) : ops::DropoutKey()};
+  return {key(1), key(2), visit.kept > 0 ? key(0) : ops::DropoutKey()};
 }
 
 template <class T>
 typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
                                                  const MicroBatch<T>& micro,
-                                                 std::size_t place) const {
-  return [this, &context, &micro, place](const auto& parameters, const auto& saved,
+                                                 std::size_t layer) const {
+  return [this, &context, &micro, layer](const auto& parameters, const auto& saved,
                                          const MapInput<T>& input, Range sequences) {
     const Mask whole = mask_of(micro);
     const Range rows = whole.sequences.tokens * sequences;
-    core_.values.forward(context, place, rows_of(micro.rows.tokens, rows), saved.qkv);
+    core_.values.forward(context, layer, rows_of(micro.rows.tokens, rows), saved.qkv);
     core_.block.attention.attend(context, parameters, saved, part_of(whole, sequences));
     linear::round_rows<T>(context, input);
   };
@@ -86,7 +86,7 @@ void Transformer<T>::embed(const ops::Context& context, const MicroBatch<T>& mic
   if (micro.first && micro.slot == 0) core_.common.precision.refresh(context);
   if (!share().first()) return;
   settle(context);  // an unsent block output may occupy `to`
-  const Matrix<T> to = core_.saved(micro.slot, 0, of).input;
+  const Matrix<T> to = core_.saved(micro.slot, core_.visits().front(), of).input;
   core_.embedding.forward(context, core_.common.links, micro.rows.tokens, of.tokens, 0,
                           micro.rows.levels, to);
   if (dropout.probability > 0) ops::dropout<T>(context, dropout, to, {}, to);
@@ -98,10 +98,10 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
                                         std::size_t step) const {
   const Sequences of = sequences_of(micro);
   const ops::Context of_pass = scaled(context, micro, step);
-  const auto run = [&](std::size_t place, Stream<T> stream) {
-    return core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of,
-                         attend(context, micro, place), keys(micro, step, place), std::move(stream),
-                         micro.scored);
+  const auto run = [&](const detail::Visit& visit, Stream<T> stream) {
+    return core_.forward(of_pass, core_.slot_of(micro.slot, step), visit, of,
+                         attend(context, micro, visit.layer), keys(micro, step, visit),
+                         std::move(stream), micro.scored);
   };
   return core_.advance(context, micro.slot, step, of, run, micro.scored);
 }
@@ -155,7 +155,7 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch
     return core_.common.links.from_next(context, core_.last_gradient(micro.slot));
   const Scored& scored = micro.scored;
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
-  const Subset<T> some = core_.subset(micro.slot, core_.places() - 1, scored);
+  const Subset<T> some = core_.last_subset(micro.slot, scored);
   const bool in_place = M == N || some.wanted();
   const Matrix<T> dx = in_place ? narrow_rows(dfinished(step), M) : narrow_rows(core_.dpicked, M);
   if (M > 0)
@@ -168,46 +168,46 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch
                       T(0.0f));
 }
 
-/// Gradient of the stream, or of a recursive model's answer, from that of a result.
+/// Gradient of the stream, or of a recursive model's answer, from that of the visit's result.
 template <class T>
 void Transformer<T>::norm_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                   std::size_t step, std::size_t result) const {
-  const auto final =
-      core_.final_of(core_.slot_of(micro.slot, step), result, core_.sequences(), micro.scored);
-  const bool by_block = core_.recursion.by_block();
-  const bool added = by_block && core_.recursion.carried(step);
-  const std::size_t place = (result + 1) * core_.layers() - 1;
-  const ops::DropoutKey next = by_block ? ops::DropoutKey() : keys(micro, step, place).feed_forward;
-  const Matrix<T> dx =
-      by_block ? core_.recursion.answer_gradient() : core_.last_gradient(micro.slot, micro.scored);
-  core_.norm.backward(context, core_.final_norm, final.saved, final.input,
-                      narrow_rows(dfinished(step), final.input.extent(0)), added ? dx : Matrix<T>(),
-                      dx, next);
+                                   std::size_t step, const detail::Visit& visit) const {
+  const auto final = core_.final_of(core_.slot_of(micro.slot, step), *visit.result,
+                                    core_.sequences(), micro.scored);
+  const Matrix<T> dresult = narrow_rows(dfinished(step), final.input.extent(0));
+  if (visit.out == detail::VisitOut::state) {
+    const Matrix<T> dy = core_.recursion.answer_gradient();
+    return core_.norm.backward(context, core_.final_norm, final.saved, final.input, dresult,
+                               core_.recursion.carried(step) ? dy : Matrix<T>(), dy);
+  }
+  core_.norm.backward(context, core_.final_norm, final.saved, final.input, dresult, {},
+                      core_.last_gradient(micro.slot, micro.scored),
+                      keys(micro, step, visit).feed_forward);
 }
 
 template <class T>
 void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>& micro,
-                               std::size_t step, std::size_t place) const {
+                               std::size_t step, const detail::Visit& visit) const {
   // Where backward directly follows forward, the last block's activations are still valid.
   const bool latest = core_.options.in_flight == 1 && step + 1 >= core_.options.connected;
-  if (latest && place + 1 == core_.places()) return;
-  const auto kept = core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences());
-  static_cast<void>(
-      core_.block.forward(context, core_.parameters_of(place), kept, attend(context, micro, place),
-                          keys(micro, step, place), Stream<T>(core_.common.sums, kept.input), {},
-                          core_.sequences(), core_.subset(micro.slot, place, micro.scored)));
+  if (latest && visit.kept == core_.visits().back().kept) return;
+  const auto kept = core_.saved(core_.slot_of(micro.slot, step), visit, core_.sequences());
+  static_cast<void>(core_.block.forward(
+      context, core_.parameters_of(visit.layer), kept, attend(context, micro, visit.layer),
+      keys(micro, step, visit), Stream<T>(core_.common.sums, kept.input), {}, core_.sequences(),
+      core_.subset(micro.slot, visit, micro.scored)));
 }
 
 template <class T>
-void Transformer<T>::block_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                    std::size_t step, std::size_t place,
+void Transformer<T>::visit_backward(const ops::Context& context, const MicroBatch<T>& micro,
+                                    std::size_t step, const detail::Visit& visit,
                                     StreamGradient<T>& gradient,
                                     WeightGradients<T>& weights) const {
-  core_.need(context, place);
-  if (core_.options.recompute) recompute(context, micro, step, place);
-  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place, micro,
-                 mask_of(micro), keys(micro, step, place), gradient, weights);
-  if (place == 0) core_.common.links.to_previous(context, gradient.rows);
+  core_.need(context, visit.layer);
+  if (core_.options.recompute) recompute(context, micro, step, visit);
+  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), visit, micro,
+                 mask_of(micro), keys(micro, step, visit), gradient, weights);
+  if (visit.kept == 0) core_.common.links.to_previous(context, gradient.rows);
 }
 
 template <class T>
@@ -224,37 +224,31 @@ void Transformer<T>::backward(const ops::Context& context, const MicroBatch<T>& 
   const std::size_t connected = core_.options.connected;
   if (step + 1 < connected) return;
   const std::size_t first = step < connected ? 0 : step;
-  for (std::size_t s = step + 1; s-- > first;)
-    core_.recursion.by_block() ? blocks_backward(context, micro, weights, s)
-                               : stack_backward(context, micro, weights, s);
+  for (std::size_t s = step + 1; s-- > first;) step_backward(context, micro, s, weights);
 }
 
 template <class T>
-void Transformer<T>::stack_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                    WeightGradients<T>& weights, std::size_t step) const {
-  for (std::size_t pass = passes(); pass-- > 0;) {
-    if (pass + 1 < passes()) Kokkos::deep_copy(context.space, dfinished(step), core_.dstream);
-    if (share().last()) {
-      core_.recursion.add_carried(context, step, pass, dfinished(step));
-      norm_backward(context, micro, step, pass);
-    }
-    StreamGradient<T> gradient = core_.output_gradient(micro.slot);
-    for (std::size_t layer = core_.layers(); layer-- > 0;)
-      block_backward(context, micro, step, pass * core_.layers() + layer, gradient, weights);
-    core_.recursion.backward(context, step, pass, gradient.rows);
-  }
-}
-
-/// Of recursion = 'block'.
-template <class T>
-void Transformer<T>::blocks_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                     WeightGradients<T>& weights, std::size_t step) const {
+void Transformer<T>::step_backward(const ops::Context& context, const MicroBatch<T>& micro,
+                                   std::size_t step, WeightGradients<T>& weights) const {
+  const std::vector<detail::Visit>& visits = core_.visits();
+  StreamGradient<T> gradient;
   core_.recursion.begin_backward(context, step);
-  norm_backward(context, micro, step, 0);
-  StreamGradient<T> gradient = core_.output_gradient(micro.slot);
-  for (std::size_t layer = core_.layers(); layer-- > 0;)
-    for (std::size_t pass = passes(); pass-- > 0;)
-      block_backward(context, micro, step, pass * core_.layers() + layer, gradient, weights);
+  for (auto visit = visits.rbegin(); visit != visits.rend(); ++visit) {
+    if (visit->result) {
+      // A result is also the next pass's input.
+      if (visit != visits.rbegin())
+        Kokkos::deep_copy(context.space, dfinished(step), core_.dstream);
+      if (share().last()) {
+        if (visit->out == detail::VisitOut::result)
+          core_.recursion.add_carried(context, step, visit->pass, dfinished(step));
+        norm_backward(context, micro, step, *visit);
+      }
+      gradient = core_.output_gradient(micro.slot);
+    }
+    visit_backward(context, micro, step, *visit, gradient, weights);
+    if (visit->in == detail::VisitIn::states)
+      core_.recursion.backward(context, step, visit->pass, gradient.rows);
+  }
   core_.recursion.end_backward(context, step);
 }
 

@@ -95,23 +95,21 @@ class Transformer {
   Sequences sequences_of(const MicroBatch<T>&) const;
   Mask mask_of(const MicroBatch<T>&) const;
   ops::DropoutKey embedding_key(const MicroBatch<T>&) const;
-  BlockDropout keys(const MicroBatch<T>&, std::size_t step, std::size_t place) const;
+  BlockDropout keys(const MicroBatch<T>&, std::size_t step, const detail::Visit&) const;
   /// The context with the scaling of the micro-batch's step.
   ops::Context scaled(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
   typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&,
-                                   std::size_t place) const;
+                                   std::size_t layer) const;
   Matrix<T> dfinished(std::size_t step) const { return core_.dfinished[core_.slot_of(0, step)]; }
   Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
   void norm_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
-                     std::size_t result) const;
+                     const detail::Visit&) const;
   void recompute(const ops::Context&, const MicroBatch<T>&, std::size_t step,
-                 std::size_t place) const;
-  void block_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
-                      std::size_t place, StreamGradient<T>&, WeightGradients<T>&) const;
-  void stack_backward(const ops::Context&, const MicroBatch<T>&, WeightGradients<T>&,
-                      std::size_t step) const;
-  void blocks_backward(const ops::Context&, const MicroBatch<T>&, WeightGradients<T>&,
-                       std::size_t step) const;
+                 const detail::Visit&) const;
+  void visit_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
+                      const detail::Visit&, StreamGradient<T>&, WeightGradients<T>&) const;
+  void step_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
+                     WeightGradients<T>&) const;
 
   detail::Core<T> core_;
   bool dropout_;

@@ -12,29 +12,28 @@ void Core<T>::prepare(const ops::Context& context) const {
 // ---- buffers of a pass ----
 
 template <class T>
-typename Block<T>::Saved Core<T>::saved(std::size_t slot, std::size_t place,
+typename Block<T>::Saved Core<T>::saved(std::size_t slot, const Visit& visit,
                                         const Sequences& of) const {
-  if (!saved_.empty()) return saved_[at(slot, place)];
+  if (!saved_.empty()) return saved_[at(slot, visit)];
   typename Block<T>::Saved result = shared_;
-  if (!inputs_.empty()) result.input = inputs_[at(slot, place)];
+  if (!inputs_.empty()) result.input = inputs_[at(slot, visit)];
   return of.batch == options.batch && of.tokens == options.tokens ? result
                                                                   : block.narrow(result, of);
 }
 
 template <class T>
-Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequences& of) const {
-  if (recursion.by_block()) return recursion.output(of.rows());
-  const std::size_t next = place + 1;
-  if (!inputs_.empty() && connections.enter(next)) return connections.stream(next);
-  if (inputs_.empty() || next % layers() == 0) return final_of(slot, place / layers(), of).input;
-  return inputs_[at(slot, next)];
+Matrix<T> Core<T>::output_of(std::size_t slot, const Visit& visit, const Sequences& of) const {
+  if (visit.out == VisitOut::state) return recursion.output(of.rows());
+  if (inputs_.empty() || visit.out == VisitOut::result) return final_of(slot, visit.pass, of).input;
+  if (connections.enter(visit.layer + 1)) return connections.stream(visit.layer + 1);
+  return inputs_[at(slot, visit) + 1];
 }
 
 /// Few different numbers of rows, in whole tiles, have few products to find algorithms for.
 template <class T>
-Subset<T> Core<T>::subset(std::size_t slot, std::size_t place, const Scored& scored) const {
+Subset<T> Core<T>::last_subset(std::size_t slot, const Scored& scored) const {
   const std::size_t M = scored.rows.extent(0), N = sequences().rows();
-  if (!narrows_ || place + 1 < places() || M == 0) return {};
+  if (!narrows_ || M == 0) return {};
   constexpr std::size_t tile = 128, sizes = 64;
   const std::size_t unit = std::max(tile, N / sizes / tile * tile);
   const std::size_t padded = std::min(N, (M + unit - 1) / unit * unit);
@@ -48,7 +47,7 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, 
                                           const Scored& scored) const {
   if (!finals_.empty()) {
     Final final = finals_[slot * results() + result];
-    const Subset<T> some = subset(slot, places() - 1, scored);
+    const Subset<T> some = last_subset(slot, scored);
     if (!some.wanted()) return final;
     return {some.stream, narrow_rows(final.output, some.padded()),
             norm.part(final.saved, {0, some.padded()})};
@@ -64,91 +63,91 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, 
 // ---- a pass ----
 
 template <class T>
-void Core<T>::need(const ops::Context& context, std::size_t place) const {
-  if (full_sharding) full_sharding->need(context, place % layers());
+void Core<T>::need(const ops::Context& context, std::size_t layer) const {
+  if (full_sharding) full_sharding->need(context, layer);
 }
 
 template <class T>
-Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t place,
+Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const Visit& visit,
                            const Sequences& of, const typename Block<T>::Attend& attend,
                            const BlockDropout& dropout, Stream<T> stream,
                            const Scored& scored) const {
-  const typename Block<T>::Saved kept = saved(slot, place, of);
-  const Subset<T> some = subset(slot, place, scored);
-  const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, place, of);
-  need(context, place);
-  if (place == 0) common.links.from_previous(context, kept.input);
-  if (recursion.by_block())
-    recursion.enter_block(context, place % layers(), place / layers(), at(slot, place), kept.input);
-  connections.before(context, place, inputs_, kept.input);
-  Stream<T> result = block.forward(context, parameters_of(place), kept, attend, dropout,
+  const typename Block<T>::Saved kept = saved(slot, visit, of);
+  const Subset<T> some = subset(slot, visit, scored);
+  const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, visit, of);
+  need(context, visit.layer);
+  if (visit.kept == 0) common.links.from_previous(context, kept.input);
+  if (visit.in == VisitIn::normed_states)
+    recursion.enter_block(context, visit, at(slot, visit), kept.input);
+  if (connections.any()) connections.before(context, visit.layer, inputs_, kept.input);
+  Stream<T> result = block.forward(context, parameters_of(visit.layer), kept, attend, dropout,
                                    std::move(stream), output, of, some);
-  // The next block makes pending sums itself if it directly follows.
-  if ((place + 1) % layers() == 0 || recursion.by_block() || connections.any())
-    result.settle(context);
-  connections.after(context, place, output);
-  if (block.has_experts()) block.experts.tally(context, kept.experts, place);
-  if (recursion.by_block()) recursion.leave_block(context, place / layers(), of.rows());
-  if (place + 1 == layers()) common.links.to_next(context, output);
+  if (visit.out != VisitOut::stream) result.settle(context);
+  if (connections.any()) connections.after(context, visit.layer, output);
+  if (block.has_experts()) block.experts.tally(context, kept.experts, visit.kept);
+  if (visit.out == VisitOut::state) recursion.leave_block(context, visit, of.rows());
+  if (visit.out == VisitOut::result) common.links.to_next(context, output);
   return result;
 }
 
 template <class T>
-void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
+void Core<T>::backward(const ops::Context& context, std::size_t slot, const Visit& visit,
                        const MicroBatch<T>& micro, const Mask& mask, const BlockDropout& dropout,
                        StreamGradient<T>& gradient, WeightGradients<T>& weights) const {
-  const std::size_t pass = place / layers(), layer = place % layers();
-  if (full_sharding) full_sharding->begin_gradients(context, layer);
-  if (recursion.by_block())
-    Kokkos::deep_copy(context.space, gradient.rows, recursion.output_gradient(pass));
-  connections.add_gradient(context, place, inputs_, gradient.rows);
-  if (recursion.by_block() || connections.change_gradient(place)) gradient.by_norm = false;
-  const typename Block<T>::Saved kept = saved(slot, place, sequences());
-  block.backward(context, parameters_of(place), kept, mask, dropout, micro.balanced, gradient,
-                 weights, subset(slot, place, micro.scored));
-  values.backward(context, layer, micro.rows, options.tokens, block.attention.dqkv(),
+  if (full_sharding) full_sharding->begin_gradients(context, visit.layer);
+  if (visit.out == VisitOut::state) {
+    Kokkos::deep_copy(context.space, gradient.rows, recursion.output_gradient(visit));
+    gradient.by_norm = false;
+  }
+  if (connections.any()) {
+    connections.add_gradient(context, visit.layer, inputs_, gradient.rows);
+    if (connections.change_gradient(visit.layer)) gradient.by_norm = false;
+  }
+  const typename Block<T>::Saved kept = saved(slot, visit, sequences());
+  block.backward(context, parameters_of(visit.layer), kept, mask, dropout, micro.balanced, gradient,
+                 weights, subset(slot, visit, micro.scored));
+  values.backward(context, visit.layer, micro.rows, options.tokens, block.attention.dqkv(),
                   kept.attention.result);
-  connections.backward(context, place, inputs_, gradient.rows);
-  if (recursion.by_block())
-    recursion.backward_block(context, layer, pass, at(slot, place), gradient.rows);
-  if (full_sharding) full_sharding->end_gradients(context, layer);
+  if (connections.any()) connections.backward(context, visit.layer, inputs_, gradient.rows);
+  if (visit.in == VisitIn::normed_states)
+    recursion.backward_block(context, visit, at(slot, visit), gradient.rows);
+  if (full_sharding) full_sharding->end_gradients(context, visit.layer);
 }
 
 template <class T>
-Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, std::size_t result,
+Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, const Visit& visit,
                                 const Sequences& of, const Scored& scored) const {
-  const Final final = final_of(slot, result, of, scored);
-  if (recursion.by_block())
+  const Final final = final_of(slot, *visit.result, of, scored);
+  if (visit.out == VisitOut::state)
     Kokkos::deep_copy(context.space, final.input, recursion.answer(of.rows()));
   if (share().last()) norm.forward(context, final_norm, final.saved, final.input, {final.output});
   return final.output;
 }
 
+/// The previous step's states are read in place, before this step's passes overwrite them.
+template <class T>
+void Core<T>::enter(const ops::Context& context, std::size_t slot, std::size_t step,
+                    const Visit& visit, const Sequences& of) const {
+  const std::size_t last = passes() - 1, now = slot_of(slot, step),
+                    before = slot_of(slot, step > 0 ? step - 1 : 0);
+  const auto state = [&](std::size_t of_slot, std::size_t pass) {
+    return Matrix<const T>(final_of(of_slot, pass, of).output);
+  };
+  recursion.enter(context, step, visit.pass, state(before, last),
+                  visit.pass > 0 ? state(now, visit.pass - 1) : state(before, last - 1),
+                  saved(now, visit, of).input);
+}
+
 template <class T>
 Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
                                  const Sequences& of, const Run& run, const Scored& scored) const {
-  const std::size_t now = slot_of(slot, step), before = slot_of(slot, step > 0 ? step - 1 : 0);
-  Stream<T> stream(common.sums, saved(now, 0, of).input);
-  if (recursion.by_block()) {
-    for (std::size_t layer = 0; layer < layers(); ++layer)
-      for (std::size_t pass = 0; pass < passes(); ++pass)
-        stream = run(pass * layers() + layer, std::move(stream));
-    return finish(context, now, 0, of, scored);
-  }
-  const std::size_t last = passes() - 1;
-  const auto finished = [&](std::size_t of_slot, std::size_t pass) {
-    return Matrix<const T>(final_of(of_slot, pass, of).output);
-  };
+  const std::size_t now = slot_of(slot, step);
+  Stream<T> stream(common.sums, saved(now, visits_.front(), of).input);
   Matrix<const T> result;
-  for (std::size_t pass = 0; pass <= last; ++pass) {
-    // The previous step's states are read in place, before this step's passes overwrite them.
-    if (recursion.recursive())
-      recursion.enter(context, step, pass, finished(before, last),
-                      pass > 0 ? finished(now, pass - 1) : finished(before, last - 1),
-                      saved(now, pass * layers(), of).input);
-    for (std::size_t layer = 0; layer < layers(); ++layer)
-      stream = run(pass * layers() + layer, std::move(stream));
-    result = finish(context, now, pass, of, scored);
+  for (const Visit& visit : visits_) {
+    if (visit.in == VisitIn::states) enter(context, slot, step, visit, of);
+    stream = run(visit, std::move(stream));
+    if (visit.result) result = finish(context, now, visit, of, scored);
   }
   return result;
 }

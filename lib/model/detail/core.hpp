@@ -1,7 +1,7 @@
 /// Core shared by training's and decoding's views of a transformer: its parts bound to their
 /// parameters, the buffers of their passes, and the course of a pass.
 ///
-/// A place is a block in a pass: pass x layers() + layer. A slot is one of the micro-batches in
+/// A step visits the blocks in the order of visits.hpp. A slot is one of the micro-batches in
 /// flight, or one of the connected steps of a recursive model, of whose later steps each takes the
 /// last slot. If the model is divided, all ranks of the replica make every call in the same order. A
 /// pipeline stage receives the input of its first block from the previous stage instead of
@@ -43,9 +43,9 @@ class Core {
   const Share& share() const { return common.links.share(); }
   std::size_t layers() const { return layers_.size(); }  // on this stage
   std::size_t passes() const { return recursion.passes(); }
-  std::size_t places() const { return passes() * layers(); }
-  /// Passes of a step that end in the final norm.
-  std::size_t results() const { return recursion.by_block() ? 1 : passes(); }
+  /// Visits to blocks in a step, and final norms.
+  const std::vector<Visit>& visits() const { return visits_; }
+  std::size_t results() const { return *visits_.back().result + 1; }
   /// Slot of a step, from the micro-batch's.
   std::size_t slot_of(std::size_t slot, std::size_t step) const {
     return slot + std::min(step, options.connected - 1);
@@ -54,49 +54,52 @@ class Core {
   /// Whether the last block computes no rows after its attention but those that are scored. The
   /// final norm's input is then its output, in backward the gradient of it.
   bool narrows() const { return narrows_; }
-  /// Of the micro-batch in `slot`; none unless the place is the last.
-  Subset<T> subset(std::size_t slot, std::size_t place, const Scored&) const;
+  /// Of the last visit for the micro-batch in `slot`, if not all rows are scored.
+  Subset<T> last_subset(std::size_t slot, const Scored&) const;
+  Subset<T> subset(std::size_t slot, const Visit& visit, const Scored& scored) const {
+    return visit.kept == visits_.back().kept ? last_subset(slot, scored) : Subset<T>();
+  }
   /// Where backward begins with the gradient of the last block's output.
   StreamGradient<T> output_gradient(std::size_t slot) const {
     if (!options.weights_later) return {dstream, share().last()};
-    return {output_of(slot, places() - 1, sequences()), share().last(), last_dqkv_[slot]};
+    return {output_of(slot, visits_.back(), sequences()), share().last(), last_dqkv_[slot]};
   }
   // Gradients of the last block's output, for the rows of a subset if there is one, and of the
   // first one's input.
   Matrix<T> last_gradient(std::size_t slot, const Scored& scored = {}) const {
-    const Subset<T> some = subset(slot, places() - 1, scored);
+    const Subset<T> some = last_subset(slot, scored);
     return some.wanted() ? some.stream : output_gradient(slot).rows;
   }
   Matrix<T> first_gradient(std::size_t slot) const {
-    return options.weights_later ? saved(slot, 0, sequences()).input : dstream;
+    return options.weights_later ? saved(slot, visits_.front(), sequences()).input : dstream;
   }
 
   // Views narrowed to the rows of the sequences.
-  typename Block<T>::Saved saved(std::size_t slot, std::size_t place, const Sequences&) const;
-  Matrix<T> output_of(std::size_t slot, std::size_t place, const Sequences&) const;
+  typename Block<T>::Saved saved(std::size_t slot, const Visit&, const Sequences&) const;
+  Matrix<T> output_of(std::size_t slot, const Visit&, const Sequences&) const;
   /// `result` counts the final norms of a step.
   Final final_of(std::size_t slot, std::size_t result, const Sequences&,
                  const Scored& scored = {}) const;
-  const typename Block<T>::Parameters& parameters_of(std::size_t place) const {
-    return layers_[place % layers_.size()];
+  const typename Block<T>::Parameters& parameters_of(std::size_t layer) const {
+    return layers_[layer];
   }
 
-  /// If fully sharded, gathers the place's layer.
-  void need(const ops::Context&, std::size_t place) const;
-  /// A block's forward, from the previous block's output to its own.
-  Stream<T> forward(const ops::Context&, std::size_t slot, std::size_t place, const Sequences&,
+  /// If fully sharded, gathers the layer.
+  void need(const ops::Context&, std::size_t layer) const;
+  /// A visit's forward, from the output of the visit before to its own.
+  Stream<T> forward(const ops::Context&, std::size_t slot, const Visit&, const Sequences&,
                     const typename Block<T>::Attend&, const BlockDropout&, Stream<T> stream,
                     const Scored& scored = {}) const;
-  /// A final norm; the result (N, D), or of the rows of a subset.
-  Matrix<const T> finish(const ops::Context&, std::size_t slot, std::size_t result,
-                         const Sequences&, const Scored& scored) const;
-  /// A step over the embedded rows of the micro-batch in `slot`, with run(place, stream) for each
-  /// block's forward(); the result as from finish(). A recursive model takes several, counted from 0.
-  using Run = std::function<Stream<T>(std::size_t place, Stream<T>)>;
+  /// The final norm after a visit; the result (N, D), or of the rows of a subset.
+  Matrix<const T> finish(const ops::Context&, std::size_t slot, const Visit&, const Sequences&,
+                         const Scored& scored) const;
+  /// A step over the embedded rows of the micro-batch in `slot`, with run(visit, stream) for each
+  /// visit's forward(); the last result. A recursive model takes several steps, counted from 0.
+  using Run = std::function<Stream<T>(const Visit&, Stream<T>)>;
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
                           const Run& run, const Scored& scored = {}) const;
-  /// A block's backward, from output_gradient() or that of the block after it.
-  void backward(const ops::Context&, std::size_t slot, std::size_t place, const MicroBatch<T>&,
+  /// A visit's backward, from output_gradient() or that of the next visit's input.
+  void backward(const ops::Context&, std::size_t slot, const Visit&, const MicroBatch<T>&,
                 const Mask&, const BlockDropout&, StreamGradient<T>&, WeightGradients<T>&) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
@@ -132,11 +135,17 @@ class Core {
   void carve_workspace(Arena& arena);
   void allocate_workspace(Arena& arena, const deck::Model& model);
   std::size_t head_rows() const;
-  std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
+  std::size_t at(std::size_t slot, const Visit& visit) const {
+    return slot * visits_.size() + visit.kept;
+  }
+  /// Input of a visit that starts from states, from those of the previous passes.
+  void enter(const ops::Context&, std::size_t slot, std::size_t step, const Visit&,
+             const Sequences&) const;
 
   bool narrows_;
   std::vector<typename Block<T>::Parameters> layers_;
-  // In training, per slot: saved_, without recomputation, and inputs_ per place; finals_ per
+  std::vector<Visit> visits_;
+  // In training, per slot: saved_, without recomputation, and inputs_ per visit; finals_ per
   // result.
   std::vector<typename Block<T>::Saved> saved_;
   std::vector<Matrix<T>> inputs_;  // (N, D)

@@ -42,6 +42,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
     common.precision.overwrite_weight_gradients();
     full_sharding->expect_overwritten_gradients();
   }
+  visits_ = visits_of(model, layers());
   final_norm = binder.gain("model/norm");
   if (share().last()) head.map = Head<T>::bind(model, binder);
   head.first = share().tensor * size.W;
@@ -83,7 +84,7 @@ void Core<T>::allocate_training(Arena& arena) {
     if (options.weights_later)
       last_dqkv_.push_back(
           arena.matrix<T>(of_pass + "last layer/qkv gradient", Term::activations, N, size.qkv));
-    if (recursion.by_block() && !recursion.answers(pass % passes())) continue;
+    if (results() == 1 && !recursion.answers(pass % passes())) continue;
     finals_.push_back({stream(of_pass + "final norm/input"), {}, {}});
     if (!share().last()) continue;
     finals_.back().output = stream(of_pass + "final norm/output");
@@ -131,7 +132,7 @@ template <class T>
 void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const std::size_t N = sequences().rows();
   const bool training = options.training, dropout = model.dropout > 0 && training;
-  block.request_workspace(arena, sequences(), places(), training, options.weights_later);
+  block.request_workspace(arena, sequences(), visits_.size(), training, options.weights_later);
   const bool whole_head = share().last() && share().tensors == 1;
   common.precision.request(arena,
                            {N, !full_sharding, whole_head ? head_rows() : 0, {size.D, size.W}});
