@@ -10,14 +10,14 @@ void declare_attention(const deck::Model& m, const std::string& at, Declaration&
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const std::size_t D = size(m.hidden), E = size(m.head_dim);
   const std::size_t q = size(m.heads) * E, kv = size(m.kv_heads) * E;
-  d.linear({{at + "q_proj", q, Held::rows},
-            {at + "k_proj", kv, Held::kv_rows},
-            {at + "v_proj", kv, Held::kv_rows}},
+  d.linear({{at + "q_proj", q, Placement::rows},
+            {at + "k_proj", kv, Placement::kv_rows},
+            {at + "v_proj", kv, Placement::kv_rows}},
            D, {0, m.init_std}, m.attention_bias);
-  d.linear({{at + "o_proj", D, Held::columns}}, q, initial_residual(m), m.attention_bias);
+  d.linear({{at + "o_proj", D, Placement::columns}}, q, initial_residual(m), m.attention_bias);
   if (!m.qk_norm) return;
-  d.add({at + "q_norm/weight", {E}, {1, 0}, Held::whole_of_heads});
-  d.add({at + "k_norm/weight", {E}, {1, 0}, Held::whole_of_heads});
+  d.add({at + "q_norm/weight", {E}, {1, 0}, Placement::whole_of_heads});
+  d.add({at + "k_norm/weight", {E}, {1, 0}, Placement::whole_of_heads});
 }
 
 std::vector<Divided> divided_of_attention(const deck::Model& m) {

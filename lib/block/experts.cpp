@@ -11,17 +11,17 @@ void declare_experts(const deck::Model& m, const std::string& at, Declaration& d
   const auto module = [&](std::size_t expert, const char* name) {
     return fmt::format("{}experts/{}/{}", at, expert, name);
   };
-  d.linear({{at + "gate", X, Held::whole}}, D, {0, m.init_std}, false);
+  d.linear({{at + "gate", X, Placement::whole}}, D, {0, m.init_std}, false);
   d.linears(X,
             [&](std::size_t e) {
-              return std::vector<Module>{{module(e, "gate_proj"), F, Held::rows},
-                                         {module(e, "up_proj"), F, Held::rows}};
+              return std::vector<Module>{{module(e, "gate_proj"), F, Placement::rows},
+                                         {module(e, "up_proj"), F, Placement::rows}};
             },
             D, {0, m.init_std});
   d.linears(
       X,
       [&](std::size_t e) {
-        return std::vector<Module>{{module(e, "down_proj"), D, Held::columns}};
+        return std::vector<Module>{{module(e, "down_proj"), D, Placement::columns}};
       },
       F, initial_residual(m));
 }

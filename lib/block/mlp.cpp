@@ -18,9 +18,9 @@ void declare_mlp(const deck::Model& m, const std::string& at, Declaration& d) {
   const auto D = static_cast<std::size_t>(m.hidden), F = static_cast<std::size_t>(m.ffn_hidden);
   std::vector<Module> up;
   for (const std::string& module : entries(deck::activation_of(m), at))
-    up.push_back({module, F, Held::rows});
+    up.push_back({module, F, Placement::rows});
   d.linear(up, D, {0, m.init_std}, m.ffn_bias);
-  d.linear({{at + "down_proj", D, Held::columns}}, F, initial_residual(m), m.ffn_bias);
+  d.linear({{at + "down_proj", D, Placement::columns}}, F, initial_residual(m), m.ffn_bias);
 }
 
 std::vector<Divided> divided_of_mlp(const deck::Model& m) { return {{"ffn_hidden", m.ffn_hidden}}; }

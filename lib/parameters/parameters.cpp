@@ -66,7 +66,7 @@ void ParameterTree::lay_out(const std::vector<Declaration>& declared, std::size_
 /// only advance `place_`.
 void ParameterTree::lay_out(const Declaration& part, bool matrices) {
   bool begun = !matrices;
-  for (const Declaration::Bank& bank : part.banks()) {
+  for (const Declaration::FusedGroups& bank : part.banks()) {
     if (bank.matrices() != matrices) continue;
     const bool here = holds(bank.stages, part.layer());
     if (!begun && (here || part.layer() < 0)) begin_unit(part.layer());
@@ -90,7 +90,7 @@ void ParameterTree::align() { span_ = round_up(span_, alignment); }
 
 /// Aligns; if the groups of a bank, which have a constant stride, do not fit the rest of the
 /// current part, shifts them so that the next part begins with a group.
-void ParameterTree::keep_together(const Declaration::Bank& bank) {
+void ParameterTree::keep_together(const Declaration::FusedGroups& bank) {
   align();
   std::size_t elements = 0;
   for (const Declared& parameter : bank.groups.front()) elements += part_of(parameter).count;
@@ -112,16 +112,16 @@ Parameter ParameterTree::part_of(const Declared& d) const {
     p.first[dimension] = part * p.shape[dimension];
   };
   const std::size_t rank = share_.tensor, ranks = share_.tensors;
-  if (d.held == Held::rows) cut(0, rank, ranks);
-  if (d.held == Held::columns) cut(1, rank, ranks);
-  if (d.held == Held::kv_rows) {
+  if (d.held == Placement::rows) cut(0, rank, ranks);
+  if (d.held == Placement::columns) cut(1, rank, ranks);
+  if (d.held == Placement::kv_rows) {
     const std::size_t holders = std::max<std::size_t>(1, ranks / kv_heads_);
     cut(0, rank / holders, ranks / holders);
     p.counted = rank % holders == 0;
     if (holders > 1) p.summed = Summed::kv_replicas;
   }
-  if (d.held == Held::whole || d.held == Held::whole_of_heads) p.counted = rank == 0;
-  if (d.held == Held::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
+  if (d.held == Placement::whole || d.held == Placement::whole_of_heads) p.counted = rank == 0;
+  if (d.held == Placement::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
   for (const std::size_t extent : p.shape) p.count *= extent;
   return p;
 }

@@ -94,7 +94,7 @@ class ParameterTree {
   void lay_out(const Declaration& part, bool matrices);
   void begin_unit(std::int64_t layer);
   void align();
-  void keep_together(const Declaration::Bank& bank);
+  void keep_together(const Declaration::FusedGroups& bank);
   Parameter part_of(const Declared& whole) const;
   void add(const Declared& whole, Stages stages, std::int64_t layer);
   bool holds(Stages stages, std::int64_t layer) const;

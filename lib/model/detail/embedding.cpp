@@ -9,8 +9,9 @@ Declaration declare_embedding(const deck::Model& m) {
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const std::size_t D = size(m.hidden);
   Declaration d(Stages::first);
-  d.add({"model/embed_tokens/weight", {size(m.vocabulary), D}, initial_embedding(m), Held::rows},
-        m.tie_embeddings ? Stages::ends : Stages::first);
+  d.add(
+      {"model/embed_tokens/weight", {size(m.vocabulary), D}, initial_embedding(m), Placement::rows},
+      m.tie_embeddings ? Stages::ends : Stages::first);
   if (deck::position_of(m) == deck::Position::learned)
     d.add({"model/embed_positions/weight", {size(m.context), D}, {0, m.init_std}});
   if (m.levels > 0) d.add({"model/embed_levels/weight", {size(m.levels), D}, {0, m.init_std}});

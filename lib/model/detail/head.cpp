@@ -24,7 +24,7 @@ Matrix<V> rows_of(const Matrix<V>& m, std::size_t first, std::size_t count) {
 Declaration declare_head(const deck::Model& m) {
   Declaration d(Stages::last);
   const auto D = static_cast<std::size_t>(m.hidden), V = static_cast<std::size_t>(m.vocabulary);
-  if (!m.tie_embeddings) d.add({"lm_head/weight", {V, D}, initial_head(m), Held::rows});
+  if (!m.tie_embeddings) d.add({"lm_head/weight", {V, D}, initial_head(m), Placement::rows});
   declare_norm(m, "model/norm", d);
   return d;
 }
