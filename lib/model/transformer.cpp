@@ -203,7 +203,7 @@ void Transformer<T>::visit_backward(const ops::Context& context, const MicroBatc
                                     std::size_t step, const detail::Visit& visit,
                                     StreamGradient<T>& gradient,
                                     WeightGradients<T>& weights) const {
-  core_.need(context, visit.layer);
+  core_.unshard(context, visit.layer);
   if (core_.options.recompute) recompute(context, micro, step, visit);
   core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), visit, micro,
                  mask_of(micro), keys(micro, step, visit), gradient, weights);

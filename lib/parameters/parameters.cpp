@@ -236,7 +236,7 @@ template <class T>
 void Parameters<T>::refresh_compute(const ops::Context& context) {
   if constexpr (!std::is_same_v<T, Accumulate<T>>)
     if (has_master()) ops::convert<Accumulate<T>, T>(context, master, compute);
-  if (full_sharding) full_sharding->renew(context);
+  if (full_sharding) full_sharding->invalidate(context);
 }
 
 template <class T>

@@ -63,8 +63,8 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, 
 // ---- a pass ----
 
 template <class T>
-void Core<T>::need(const ops::Context& context, std::size_t layer) const {
-  if (full_sharding) full_sharding->need(context, layer);
+void Core<T>::unshard(const ops::Context& context, std::size_t layer) const {
+  if (full_sharding) full_sharding->unshard(context, layer);
 }
 
 template <class T>
@@ -75,7 +75,7 @@ Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const 
   const typename Block<T>::Saved kept = saved(slot, visit, of);
   const Subset<T> some = subset(slot, visit, scored);
   const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, visit, of);
-  need(context, visit.layer);
+  unshard(context, visit.layer);
   if (visit.kept == 0) common.links.from_previous(context, kept.input);
   if (visit.in == VisitIn::normed_states)
     recursion.enter_block(context, visit, at(slot, visit), kept.input);

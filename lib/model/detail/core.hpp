@@ -85,7 +85,7 @@ class Core {
   }
 
   /// If fully sharded, gathers the layer.
-  void need(const ops::Context&, std::size_t layer) const;
+  void unshard(const ops::Context&, std::size_t layer) const;
   /// A visit's forward, from the output of the visit before to its own.
   Stream<T> forward(const ops::Context&, std::size_t slot, const Visit&, const Sequences&,
                     const typename Block<T>::Attend&, const BlockDropout&, Stream<T> stream,
