@@ -48,7 +48,7 @@ struct Common {
   using A = Accumulate<T>;
 
   const deck::Model model;
-  Links<T> links;
+  ModelParallel<T> links;
   detail::TensorSums<T> sums;
   linear::Precision<T> precision;
   /// Of the gradient of the residual stream, or of its dropout if a norm's backward drops it.

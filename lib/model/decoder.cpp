@@ -31,7 +31,7 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
                sequences.batch, sequences.tokens, core_.sequences().rows());
   const Matrix<T> entry = core_.saved(0, core_.visits().front(), sequences).input;
   if (core_.share().first()) {
-    core_.common.links.settle(context);  // an unsent block output may occupy `entry`
+    core_.common.links.flush_send(context);  // an unsent block output may occupy `entry`
     std::size_t row = 0;
     for (const Run& run : runs) {
       const std::size_t rows = run.tokens.extent(0);

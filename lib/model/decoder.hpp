@@ -76,7 +76,7 @@ class Decoder {
     core_.common.links.from_last_now(context, tokens.data(), tokens.size() * sizeof(std::int32_t));
   }
   /// If overlapped: sends the last pass's output, unless it has been sent.
-  void settle(const ops::Context& context) const { core_.common.links.settle(context); }
+  void settle(const ops::Context& context) const { core_.common.links.flush_send(context); }
 
  private:
   void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t layer,

@@ -80,7 +80,7 @@ class Transformer {
 
   /// Sends what a pipeline stage has for its neighbors: at the end of a step, and before when the
   /// neighbor is known to wait for it.
-  void settle(const ops::Context& context) const { core_.common.links.settle(context); }
+  void settle(const ops::Context& context) const { core_.common.links.flush_send(context); }
 
   /// Logits (rows, V) of consecutive rows of the finished forward, for tests. On all ranks of the
   /// replica.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/range.hpp"
-#include "block/links.hpp"
+#include "block/model_parallel.hpp"
 
 namespace tern::model {
 
@@ -24,7 +24,7 @@ template <class T>
 class TensorSums {
  public:
   /// `links` must outlive it.
-  explicit TensorSums(const Links<T>& links) : links_(links) {}
+  explicit TensorSums(const ModelParallel<T>& links) : links_(links) {}
 
   /// From now on two tensor ranks exchange parts, if they can. The memory, a slot per row, has
   /// slot_rows() for each. Collective.
@@ -49,7 +49,7 @@ class TensorSums {
  private:
   static constexpr std::size_t tile = 128;
 
-  const Links<T>& links_;
+  const ModelParallel<T>& links_;
   std::shared_ptr<comm::PartExchange> exchange_;  // null: sum()
   Matrix<T> slots_;                               // its memory, (slots, slot_rows() x D)
 };

@@ -31,7 +31,7 @@ Embedding<T> Embedding<T>::bind(const deck::Model& m, const Binder<T>& binder, c
 }
 
 template <class T>
-void Embedding<T>::forward(const ops::Context& context, const Links<T>& links,
+void Embedding<T>::forward(const ops::Context& context, const ModelParallel<T>& links,
                            Vector<const std::int32_t> numbers, std::size_t period, int at,
                            Vector<const std::int32_t> of_levels, Matrix<T> to) const {
   const Share& share = links.share();
@@ -53,8 +53,8 @@ void Embedding<T>::forward(const ops::Context& context, const Links<T>& links,
 }
 
 template <class T>
-void Embedding<T>::backward(const ops::Context& context, const Links<T>& links, const Rows& rows,
-                            std::size_t period, Matrix<const T> dstream) const {
+void Embedding<T>::backward(const ops::Context& context, const ModelParallel<T>& links,
+                            const Rows& rows, std::size_t period, Matrix<const T> dstream) const {
   if (links.share().tensors == 1)
     ops::embedding_backward<T>(context, rows.tokens, rows.order, dstream, period, tokens.dweight,
                                positions.dweight);

@@ -9,11 +9,11 @@
 namespace tern::model {
 
 template <class T>
-class Links {
+class ModelParallel {
  public:
   /// `sends_later`: see below. The first exchange throws InternalError if a share of a model has no
   /// mesh.
-  Links(const Share& share, bool sends_later) : share_(share), sends_later_(sends_later) {}
+  ModelParallel(const Share& share, bool sends_later) : share_(share), sends_later_(sends_later) {}
 
   const Share& share() const { return share_; }
   /// The tensor ranks.
@@ -35,7 +35,7 @@ class Links {
   void from_next(const ops::Context& context, Matrix<T> values) const;
   void from_previous(const ops::Context& context, Matrix<T> values) const;
   /// Sends the deferred message, if any.
-  void settle(const ops::Context& context) const;
+  void flush_send(const ops::Context& context) const;
   /// Broadcast from the last stage, after the deferred message; from_last_now: before it.
   void from_last(const ops::Context& context, void* values, std::size_t bytes) const;
   void from_last_now(const ops::Context& context, void* values, std::size_t bytes) const;
