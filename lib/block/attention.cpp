@@ -115,7 +115,7 @@ void Attention<T>::prepare(const ops::Context& context) const {
 template <class T>
 MapInput<T> Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                                   const MapInput<T>& x, const Attend& attend, Range sequences,
-                                  const Subset<T>& subset) const {
+                                  const ScoredRows<T>& subset) const {
   p.qkv->forward(context, x, s.qkv);
   const MapInput<T> input = output_input(p, s, subset, linear::Use::forward);
   attend(p, s, input, sequences);
@@ -125,14 +125,14 @@ MapInput<T> Attention<T>::forward(const ops::Context& context, const Parameters&
 }
 
 template <class T>
-MapInput<T> Attention<T>::output_input(const Parameters& p, const Saved& s, const Subset<T>& subset,
-                                       linear::Use use) const {
+MapInput<T> Attention<T>::output_input(const Parameters& p, const Saved& s,
+                                       const ScoredRows<T>& subset, linear::Use use) const {
   return p.output->input(subset.wanted() ? of_subset(subset) : s.result, s.scale, use);
 }
 
 template <class T>
 void Attention<T>::gather_output(const ops::Context& context, const Saved& s,
-                                 const Subset<T>& subset) const {
+                                 const ScoredRows<T>& subset) const {
   if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.result, of_subset(subset));
 }
 
@@ -184,7 +184,7 @@ template <class T>
 Stream<T> Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                                  const MapInput<T>& x, const Mask& mask,
                                  const BranchGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx,
-                                 WeightGradients<T>& weights, const Subset<T>& subset) const {
+                                 WeightGradients<T>& weights, const ScoredRows<T>& subset) const {
   const MapInput<T> result = output_input(p, s, subset, linear::Use::weight_gradient);
   gather_output(context, s, subset);
   linear::round_again<T>(context, result);
@@ -198,7 +198,8 @@ Stream<T> Attention<T>::backward(const ops::Context& context, const Parameters& 
 
 template <class T>
 void Attention<T>::result_gradient(const ops::Context& context, const Parameters& p,
-                                   const MapGradient<T>& dbranch, const Subset<T>& subset) const {
+                                   const MapGradient<T>& dbranch,
+                                   const ScoredRows<T>& subset) const {
   if (!subset.wanted()) return p.output->input_gradient(context, dbranch, dresult_);
   const Matrix<T> some = of_subset(subset);
   p.output->input_gradient(context, dbranch, some);

@@ -68,7 +68,8 @@ class Attention {
   /// From x (N, D), the rows of `sequences`; the input of the last map, `output`, for all rows or a
   /// subset.
   MapInput<T> forward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                      const Attend& attend, Range sequences, const Subset<T>& subset = {}) const;
+                      const Attend& attend, Range sequences,
+                      const ScoredRows<T>& subset = {}) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
   /// Only head norms and rotation to the rows' positions; in evaluation in place.
@@ -79,7 +80,7 @@ class Attention {
   /// projection's output; not `qkv`.
   Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
                      const Mask&, const BranchGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx,
-                     WeightGradients<T>&, const Subset<T>& subset = {}) const;
+                     WeightGradients<T>&, const ScoredRows<T>& subset = {}) const;
 
   /// Workspace (N, (H + 2K) E) for the gradient of the projection's output.
   Matrix<T> dqkv() const { return dqkv_; }
@@ -99,15 +100,16 @@ class Attention {
   static Matrix<T> placed(const Saved& s) { return s.placed.size() > 0 ? s.placed : s.qkv; }
   void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&) const;
   /// Input of the output map: rows of `result`, which gather_output() copies if they are a subset.
-  MapInput<T> output_input(const Parameters&, const Saved&, const Subset<T>&, linear::Use) const;
-  void gather_output(const ops::Context&, const Saved&, const Subset<T>&) const;
+  MapInput<T> output_input(const Parameters&, const Saved&, const ScoredRows<T>&,
+                           linear::Use) const;
+  void gather_output(const ops::Context&, const Saved&, const ScoredRows<T>&) const;
   /// Workspace (M', H E) of a subset, where the gradient of the projection comes later.
-  Matrix<T> of_subset(const Subset<T>& subset) const {
+  Matrix<T> of_subset(const ScoredRows<T>& subset) const {
     return as_matrix(dqkv_.data(), subset.padded(), size_.H * size_.E);
   }
   /// The gradient of `result`.
   void result_gradient(const ops::Context&, const Parameters&, const MapGradient<T>& dbranch,
-                       const Subset<T>&) const;
+                       const ScoredRows<T>&) const;
   /// The gradient of the projection's output, from that of `result`, written to dqkv.
   MapGradient<T> qkv_gradient(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                               Matrix<T> dqkv) const;

@@ -88,7 +88,8 @@ typename Block<T>::Saved Block<T>::narrow(const Saved& whole, const Sequences& s
 }
 
 template <class T>
-typename Block<T>::Saved Block<T>::with_rows(const Saved& whole, const Subset<T>& subset) const {
+typename Block<T>::Saved Block<T>::with_rows(const Saved& whole,
+                                             const ScoredRows<T>& subset) const {
   if (!subset.wanted()) return whole;
   const Range rows{0, subset.padded()};
   Saved s = whole;
@@ -121,7 +122,8 @@ std::vector<Map<T>> Block<T>::maps_of(const Parameters& p) {
 template <class T>
 Stream<T> Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& saved,
                             const Attend& attend, const BlockDropout& dropout, Stream<T> stream,
-                            Matrix<T> output, const Sequences& of, const Subset<T>& subset) const {
+                            Matrix<T> output, const Sequences& of,
+                            const ScoredRows<T>& subset) const {
   const Saved s = with_rows(saved, subset);
   const bool overlapped = output.extent(0) > 0 && common_.overlaps(dropout.attention, subset);
   const auto pieces = common_.pieces(of, overlapped, s.middle.extent(0));
@@ -152,13 +154,11 @@ template <class T>
 void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& saved,
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
                         StreamGradient<T>& dstream, WeightGradients<T>& weights,
-                        const Subset<T>& subset) const {
+                        const ScoredRows<T>& subset) const {
   // Gradients overwrite activations that are no longer needed.
   const Saved s = with_rows(saved, subset);
   const bool later = weights.later();
-  const auto gradient_of = [&](Matrix<T> x) {
-    return later ? dnormed_ : common_.gradient_buffer(x);
-  };
+  const auto gradient_of = [&](Matrix<T> x) { return later ? dnormed_ : common_.dx_target(x); };
   const Matrix<T> all = dstream.rows;
   if (subset.wanted()) dstream.rows = subset.stream;
   const BranchGradient<T> dmlp =

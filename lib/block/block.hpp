@@ -69,13 +69,13 @@ class Block {
   /// is empty, only as far as backward needs. Sums of the result may be pending for the next norm.
   Stream<T> forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                     const BlockDropout&, Stream<T> stream, Matrix<T> output, const Sequences&,
-                    const Subset<T>& subset = {}) const;
+                    const ScoredRows<T>& subset = {}) const;
   /// dstream: in, gradient of the block's output, unless a subset's stream is; out, of its input. If
   /// gradients of weights run later, it moves from the rows of the output to those of the input.
   /// balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                 const BlockDropout&, Vector<const A> balanced, StreamGradient<T>& dstream,
-                WeightGradients<T>&, const Subset<T>& subset = {}) const;
+                WeightGradients<T>&, const ScoredRows<T>& subset = {}) const;
 
   bool has_experts() const { return common_.model.experts > 0; }
   Attention<T> attention;
@@ -85,7 +85,7 @@ class Block {
   /// Of the feed-forward half.
   MapInput<T> feed_forward_input(const Parameters&, const Saved&, Range rows) const;
   /// The same buffers, those of the feed-forward half for the rows of a subset.
-  Saved with_rows(const Saved& whole, const Subset<T>&) const;
+  Saved with_rows(const Saved& whole, const ScoredRows<T>&) const;
   /// Adds the branch of x, rows of a piece of the second half, to the stream.
   void feed_forward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
                     Stream<T>& to, const Piece&, const ops::DropoutKey&) const;

@@ -44,7 +44,7 @@ template <class T>
 BranchGradient<T> Common<T>::branch_gradient(const ops::Context& context, const Map<T>& map,
                                              const StreamGradient<T>& stream,
                                              const ops::DropoutKey& dropout) const {
-  const bool drops = dropout.probability > 0, dropped = stream.by_norm && drops_ahead;
+  const bool drops = dropout.probability > 0, dropped = stream.by_norm && fuses_next_dropout;
   const Matrix<T> rows = drops ? branch_rows({0, stream.rows.extent(0)}) : stream.rows;
   if (drops && !dropped) ops::dropout<T>(context, dropout, stream.rows, {}, rows);
   const MapGradient<T> dy = map ? map->gradient(rows, dstream) : MapGradient<T>{rows};

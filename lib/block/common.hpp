@@ -15,7 +15,7 @@ using linear::Map, linear::MapInput, linear::MapGradient, linear::BranchGradient
 /// In training: rows of a pass that the last block computes after its attention, since no others
 /// are scored.
 template <class T>
-struct Subset {
+struct ScoredRows {
   Vector<const std::int32_t> rows = {};  // (M) ascending
   /// (M' >= M, D) the block's output, in backward its gradient; the rows after M are zeros before
   /// the block's feed-forward half, and so are their gradients.
@@ -30,7 +30,7 @@ template <class T>
 struct StreamGradient {
   Matrix<T> rows;  // (N, D)
   /// The backward of a norm wrote the rows last: it found their magnitude, and dropped them for the
-  /// branch before where Common::drops_ahead.
+  /// branch before where Common::fuses_next_dropout.
   bool by_norm = false;
   /// If gradients of weights run later: (N, (H + 2K) E), for the gradient of the next projection.
   Matrix<T> dqkv = {};
@@ -54,7 +54,7 @@ struct Common {
   /// Of the gradient of the residual stream, or of its dropout if a norm's backward drops it.
   linear::Scale dstream;
   /// Whether norms' backward leaves the dropout of their result in `branch` for the next branch.
-  bool drops_ahead = false;
+  bool fuses_next_dropout = false;
   Matrix<T> branch;   // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;  // partial sums of norms' backward, in training
 
@@ -68,7 +68,7 @@ struct Common {
   Common& operator=(const Common&) = delete;
 
   // ---- forward
-  bool overlaps(const ops::DropoutKey& dropout, const Subset<T>& subset) const {
+  bool overlaps(const ops::DropoutKey& dropout, const ScoredRows<T>& subset) const {
     return tern::model::overlaps(model, links.share().tensors, precision.whole_operands(),
                                  dropout.probability, subset.wanted());
   }
@@ -98,7 +98,7 @@ struct Common {
                                     const StreamGradient<T>&, const ops::DropoutKey&) const;
   /// Where the gradient of a map's input x (N, D) may be written before that of the weight: x itself
   /// unless several tensor ranks share the map.
-  Matrix<T> gradient_buffer(Matrix<T> x) const {
+  Matrix<T> dx_target(Matrix<T> x) const {
     return sums.of_several_ranks() ? branch_rows({0, x.extent(0)}) : x;
   }
   /// dx (N, D) from dy, summed over tensor ranks, while queued gradients of weights run.

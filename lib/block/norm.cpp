@@ -58,7 +58,7 @@ template <class T>
 void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
                        Matrix<const T> x, Matrix<const T> dy, Matrix<const T> residual,
                        Matrix<T> dx, const ops::DropoutKey& next, Matrix<const T> dy_added) const {
-  const bool drops = common_.drops_ahead && next.probability > 0;
+  const bool drops = common_.fuses_next_dropout && next.probability > 0;
   ops::norm_backward<T>(context,
                         {.kind = kind_,
                          .dy = dy,

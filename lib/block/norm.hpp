@@ -29,7 +29,7 @@ class Norm {
   /// dx (N, D), the stream's gradient, which may be x, from dy (N, D) and the gradient that passes
   /// by, `residual`, (N, D), which may be dx, or empty; accumulates the gradients of gain and bias,
   /// and finds the magnitude of Common::dstream. `next`: of the branch whose gradient is made from
-  /// dx, see Common::drops_ahead. dy_added (N, D) or empty: the rest of dy.
+  /// dx, see Common::fuses_next_dropout. dy_added (N, D) or empty: the rest of dy.
   void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
                 Matrix<const T> dy, Matrix<const T> residual, Matrix<T> dx,
                 const ops::DropoutKey& next = {}, Matrix<const T> dy_added = {}) const;

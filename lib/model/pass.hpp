@@ -28,7 +28,8 @@ struct TransformerOptions {
 };
 
 /// Whether the last block computes no rows after its attention but those that are scored.
-bool narrows(const deck::Model& model, const Share& share, const TransformerOptions& options);
+bool computes_scored_only(const deck::Model& model, const Share& share,
+                          const TransformerOptions& options);
 
 /// The rows of a pass, N = B*T of them.
 struct Rows {

@@ -117,7 +117,7 @@ Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroBat
   const std::size_t M = micro.scored.rows.extent(0);
   if (M == 0) return finished;
   TERN_REQUIRE(M <= core_.options.scored, "{} rows to score, made for {}", M, core_.options.scored);
-  if (core_.narrows()) return narrow_rows(finished, M);
+  if (core_.computes_scored_only()) return narrow_rows(finished, M);
   const Matrix<T> picked = narrow_rows(core_.picked, M);
   ops::gather_rows<T>(context, micro.scored.rows, finished, picked);
   return picked;
@@ -155,7 +155,7 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch
     return core_.common.links.from_next(context, core_.last_gradient(micro.slot));
   const Scored& scored = micro.scored;
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
-  const Subset<T> some = core_.last_subset(micro.slot, scored);
+  const ScoredRows<T> some = core_.last_scored_rows(micro.slot, scored);
   const bool in_place = M == N || some.wanted();
   const Matrix<T> dx = in_place ? narrow_rows(dfinished(step), M) : narrow_rows(core_.dpicked, M);
   if (M > 0)

@@ -125,7 +125,7 @@ class Stage {
     const std::size_t scored = objective::scored_positions(deck_);
     if (scored < objective::row_positions(deck_)) options.scored = scored;
     options.weights_later = !share_.first() && workload::weights_later(deck_);
-    return model::narrows(m_, share_, options) ? std::min(scored_, rows_) : rows_;
+    return model::computes_scored_only(m_, share_, options) ? std::min(scored_, rows_) : rows_;
   }
 
   /// `rows`: of its feed-forward half and the map before it.
@@ -214,7 +214,7 @@ class Stage {
   bool applied_by_products() const {
     return in_half() && deck::activation_of(m_) == Activation::gelu;
   }
-  /// Dropout, by the norms (model::Common::drops_ahead).
+  /// Dropout, by the norms (model::Common::fuses_next_dropout).
   bool in_norms() const { return op_.bytes() == 2 && extents_.tensor == 1; }
   /// A rotation, by attention's backward (ops/cuda/attention.cpp).
   bool undone_by_attention() const {

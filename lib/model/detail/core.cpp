@@ -31,9 +31,9 @@ Matrix<T> Core<T>::output_of(std::size_t slot, const Visit& visit, const Sequenc
 
 /// Few different numbers of rows, in whole tiles, have few products to find algorithms for.
 template <class T>
-Subset<T> Core<T>::last_subset(std::size_t slot, const Scored& scored) const {
+ScoredRows<T> Core<T>::last_scored_rows(std::size_t slot, const Scored& scored) const {
   const std::size_t M = scored.rows.extent(0), N = sequences().rows();
-  if (!narrows_ || M == 0) return {};
+  if (!computes_scored_only_ || M == 0) return {};
   constexpr std::size_t tile = 128, sizes = 64;
   const std::size_t unit = std::max(tile, N / sizes / tile * tile);
   const std::size_t padded = std::min(N, (M + unit - 1) / unit * unit);
@@ -47,7 +47,7 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, 
                                           const Scored& scored) const {
   if (!finals_.empty()) {
     Final final = finals_[slot * results() + result];
-    const Subset<T> some = last_subset(slot, scored);
+    const ScoredRows<T> some = last_scored_rows(slot, scored);
     if (!some.wanted()) return final;
     return {some.stream, narrow_rows(final.output, some.padded()),
             norm.part(final.saved, {0, some.padded()})};
@@ -73,7 +73,7 @@ Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const 
                            const BlockDropout& dropout, Stream<T> stream,
                            const Scored& scored) const {
   const typename Block<T>::Saved kept = saved(slot, visit, of);
-  const Subset<T> some = subset(slot, visit, scored);
+  const ScoredRows<T> some = subset(slot, visit, scored);
   const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, visit, of);
   unshard(context, visit.layer);
   if (visit.kept == 0) common.links.from_previous(context, kept.input);

@@ -53,11 +53,11 @@ class Core {
   Sequences sequences() const { return {options.batch, options.tokens}; }
   /// Whether the last block computes no rows after its attention but those that are scored. The
   /// final norm's input is then its output, in backward the gradient of it.
-  bool narrows() const { return narrows_; }
+  bool computes_scored_only() const { return computes_scored_only_; }
   /// Of the last visit for the micro-batch in `slot`, if not all rows are scored.
-  Subset<T> last_subset(std::size_t slot, const Scored&) const;
-  Subset<T> subset(std::size_t slot, const Visit& visit, const Scored& scored) const {
-    return visit.kept == visits_.back().kept ? last_subset(slot, scored) : Subset<T>();
+  ScoredRows<T> last_scored_rows(std::size_t slot, const Scored&) const;
+  ScoredRows<T> subset(std::size_t slot, const Visit& visit, const Scored& scored) const {
+    return visit.kept == visits_.back().kept ? last_scored_rows(slot, scored) : ScoredRows<T>();
   }
   /// Where backward begins with the gradient of the last block's output.
   StreamGradient<T> output_gradient(std::size_t slot) const {
@@ -67,7 +67,7 @@ class Core {
   // Gradients of the last block's output, for the rows of a subset if there is one, and of the
   // first one's input.
   Matrix<T> last_gradient(std::size_t slot, const Scored& scored = {}) const {
-    const Subset<T> some = last_subset(slot, scored);
+    const ScoredRows<T> some = last_scored_rows(slot, scored);
     return some.wanted() ? some.stream : output_gradient(slot).rows;
   }
   Matrix<T> first_gradient(std::size_t slot) const {
@@ -127,7 +127,8 @@ class Core {
   // Workspace of training and losses.
   Matrix<T> dstream;                 // (N, D) gradient of the residual stream
   std::vector<Matrix<T>> dfinished;  // (N, D) per connected step
-  Matrix<T> picked, dpicked;         // (M, D), where not all rows are scored, unless narrows()
+  Matrix<T> picked,
+      dpicked;  // (M, D), where not all rows are scored, unless computes_scored_only()
 
  private:
   void allocate_training(Arena& arena);
@@ -142,7 +143,7 @@ class Core {
   void enter(const ops::Context&, std::size_t slot, std::size_t step, const Visit&,
              const Sequences&) const;
 
-  bool narrows_;
+  bool computes_scored_only_;
   std::vector<typename Block<T>::Parameters> layers_;
   std::vector<Visit> visits_;
   // In training, per slot: saved_, without recomputation, and inputs_ per visit; finals_ per

@@ -22,7 +22,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       recursion(model, tree, parameters, asked, common, arena),
       connections(model, tree, parameters, asked, arena),
       values(model, tree, parameters, asked, arena),
-      narrows_(model::narrows(model, tree.share(), asked)) {
+      computes_scored_only_(model::computes_scored_only(model, tree.share(), asked)) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
   TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
@@ -116,11 +116,13 @@ void Core<T>::carve_workspace(Arena& arena) {
     Carver<T> of_head{memory}, of_block{memory};
     if (share().last()) {
       head.logits = of_head.matrix(head_rows(), size.W);
-      if (options.scored > 0 && !narrows_) picked = of_head.matrix(options.scored, size.D);
+      if (options.scored > 0 && !computes_scored_only_)
+        picked = of_head.matrix(options.scored, size.D);
     }
     if (options.training && share().last()) {
       if (options.connected == 1) dfinished = {of_head.matrix(N, size.D)};
-      if (options.scored > 0 && !narrows_) dpicked = of_head.matrix(options.scored, size.D);
+      if (options.scored > 0 && !computes_scored_only_)
+        dpicked = of_head.matrix(options.scored, size.D);
     }
     if (options.training)
       block.attention.carve_workspace(of_block, sequences(), options.weights_later);
@@ -140,7 +142,7 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   if (training) common.dstream = common.precision.request_scale(arena, "stream gradient");
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
-  common.drops_ahead =
+  common.fuses_next_dropout =
       dropout && share().tensors == 1 && !options.recompute && !options.weights_later;
   if (dropout || share().tensors > 1)
     common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
