@@ -32,8 +32,8 @@ Mask part_of(const Mask& mask, Range sequences) {
 }
 
 template <class T>
-Attention<T>::Attention(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common),
+Attention<T>::Attention(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+    : shared_(shared),
       size_(model, share),
       eps_(model.norm_eps),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
@@ -69,8 +69,8 @@ typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::stri
     s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
   }
   s.result = matrix("/attention", H * E);
-  s.scale = common_.precision.request_scale(arena, label + "/attention");
-  s.dqkv_scale = common_.precision.request_scale(arena, label + "/qkv gradient");
+  s.scale = shared_.precision.request_scale(arena, label + "/attention");
+  s.dqkv_scale = shared_.precision.request_scale(arena, label + "/qkv gradient");
   s.lse = arena.matrix<A>(label + "/lse", Term::activations, sequences.batch * H, sequences.tokens);
   return s;
 }
@@ -193,7 +193,7 @@ Stream<T> Attention<T>::backward(const ops::Context& context, const Parameters& 
   result_gradient(context, p, dbranch.dy, subset);
   const MapGradient<T> gradient = qkv_gradient(context, p, s, mask, dqkv);
   weights.add(context, p.qkv, gradient, x);
-  return common_.input_gradient(context, p.qkv, gradient, dx, weights);
+  return shared_.input_gradient(context, p.qkv, gradient, dx, weights);
 }
 
 template <class T>
@@ -246,7 +246,7 @@ void Attention<T>::head_norms_backward(const ops::Context& context, const Parame
                                          .table = rotary_,
                                          .positions = {0, mask.positions},
                                          .dgain = gain.dgain,
-                                         .partial = common_.partial});
+                                         .partial = shared_.partial});
   };
   norm(0, size_.H, p.norm_q, s.rstd_q);
   norm(size_.H, size_.K, p.norm_k, s.rstd_k);

@@ -5,8 +5,8 @@
 #pragma once
 #include <functional>
 
-#include "block/common.hpp"
 #include "block/dimensions.hpp"
+#include "block/shared.hpp"
 #include "memory/narrow.hpp"
 #include "parameters/declaration.hpp"
 
@@ -51,7 +51,7 @@ class Attention {
   using Attend = std::function<void(const Parameters&, const Saved&, const MapInput<T>& input,
                                     Range sequences)>;
 
-  Attention(const deck::Model& model, const Share& share, const Common<T>& common);
+  Attention(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
   static Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at);
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.
@@ -117,7 +117,7 @@ class Attention {
   void head_norms_backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                            Matrix<T> dqkv) const;
 
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Dimensions size_;
   double eps_, scale_, rope_base_;
   bool rope_, qk_norm_;

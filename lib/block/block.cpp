@@ -24,12 +24,12 @@ std::vector<Divided> divided_of_block(const deck::Model& m) {
 }
 
 template <class T>
-Block<T>::Block(const deck::Model& model, const Share& share, const Common<T>& common)
-    : attention(model, share, common),
-      experts(model, share, common),
-      common_(common),
-      norm_(model, common),
-      mlp_(model, share, common) {}
+Block<T>::Block(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+    : attention(model, share, shared),
+      experts(model, share, shared),
+      shared_(shared),
+      norm_(model, shared),
+      mlp_(model, share, shared) {}
 
 template <class T>
 typename Block<T>::Parameters Block<T>::bind(const Binder<T>& binder,
@@ -51,15 +51,15 @@ typename Block<T>::Parameters Block<T>::bind(const Binder<T>& binder,
 template <class T>
 typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& label,
                                            const Sequences& sequences, bool training) const {
-  const std::size_t N = sequences.rows(), D = static_cast<std::size_t>(common_.model.hidden);
+  const std::size_t N = sequences.rows(), D = static_cast<std::size_t>(shared_.model.hidden);
   const auto stream = [&](const char* name) {
     return arena.matrix<T>(label + name, Term::activations, N, D);
   };
   Saved s;
   s.normed_attention = stream("/normed_attention");
   s.norm_attention = norm_.request(arena, label + "/norm_attention", N);
-  s.scale_attention = common_.precision.request_scale(arena, label + "/normed_attention");
-  s.scale_feed_forward = common_.precision.request_scale(arena, label + "/normed_ffn");
+  s.scale_attention = shared_.precision.request_scale(arena, label + "/normed_attention");
+  s.scale_feed_forward = shared_.precision.request_scale(arena, label + "/normed_ffn");
   s.attention = attention.request(arena, label, sequences, training);
   if (training) s.middle = stream("/middle");
   s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
@@ -102,7 +102,7 @@ typename Block<T>::Saved Block<T>::with_rows(const Saved& whole,
 template <class T>
 void Block<T>::request_workspace(Arena& arena, const Sequences& sequences, std::size_t places,
                                  bool training, bool later) {
-  const std::size_t N = sequences.rows(), D = static_cast<std::size_t>(common_.model.hidden);
+  const std::size_t N = sequences.rows(), D = static_cast<std::size_t>(shared_.model.hidden);
   if (has_experts()) experts.request_workspace(arena, N, places, training);
   if (training) attention.request_workspace(arena, sequences);
   if (!later) return;
@@ -125,9 +125,9 @@ Stream<T> Block<T>::forward(const ops::Context& context, const Parameters& p, co
                             Matrix<T> output, const Sequences& of,
                             const ScoredRows<T>& subset) const {
   const Saved s = with_rows(saved, subset);
-  const bool overlapped = output.extent(0) > 0 && common_.overlaps(dropout.attention, subset);
-  const auto pieces = common_.pieces(of, overlapped, s.middle.extent(0));
-  Stream<T> middle(common_.sums, s.middle), result(common_.sums, output);
+  const bool overlapped = output.extent(0) > 0 && shared_.overlaps(dropout.attention, subset);
+  const auto pieces = shared_.pieces(of, overlapped, s.middle.extent(0));
+  Stream<T> middle(shared_.sums, s.middle), result(shared_.sums, output);
   for (const Piece& piece : pieces.attention) {
     const Range rows = piece.rows, sequences{rows.first / of.tokens, rows.count / of.tokens};
     const MapInput<T> x =
@@ -137,16 +137,16 @@ Stream<T> Block<T>::forward(const ops::Context& context, const Parameters& p, co
         attention.forward(context, p.attention, attention.part(s.attention, sequences, of.tokens),
                           x, attend, sequences, subset);
     if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.input, s.middle);
-    common_.add_map(context, middle, piece, subset.wanted() ? s.middle : s.input,
+    shared_.add_map(context, middle, piece, subset.wanted() ? s.middle : s.input,
                     p.attention.output, attended, dropout.attention);
   }
-  common_.settle(context, middle, overlapped);
+  shared_.settle(context, middle, overlapped);
   for (const Piece& piece : pieces.feed_forward) {
     const MapInput<T> x = feed_forward_input(p, s, piece.rows);
     norm_forward(context, p.norm_feed_forward, s.norm_feed_forward, middle, piece, s.middle, x);
     feed_forward(context, p, s, x, result, piece, dropout.feed_forward);
   }
-  common_.settle(context, result, overlapped);
+  shared_.settle(context, result, overlapped);
   return result;
 }
 
@@ -158,11 +158,11 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
   // Gradients overwrite activations that are no longer needed.
   const Saved s = with_rows(saved, subset);
   const bool later = weights.later();
-  const auto gradient_of = [&](Matrix<T> x) { return later ? dnormed_ : common_.dx_target(x); };
+  const auto gradient_of = [&](Matrix<T> x) { return later ? dnormed_ : shared_.dx_target(x); };
   const Matrix<T> all = dstream.rows;
   if (subset.wanted()) dstream.rows = subset.stream;
   const BranchGradient<T> dmlp =
-      common_.branch_gradient(context, p.mlp.down, dstream, dropout.feed_forward);
+      shared_.branch_gradient(context, p.mlp.down, dstream, dropout.feed_forward);
   const MapInput<T> middle = feed_forward_input(p, s, {0, s.middle.extent(0)});
   Stream<T> dmiddle = has_experts()
                           ? experts.backward(context, p.experts, s.experts, middle.values,
@@ -172,7 +172,7 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
   norm_backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, std::move(dmiddle),
                 dstream, dropout.attention, later);
   const BranchGradient<T> dattention =
-      common_.branch_gradient(context, p.attention.output, dstream, dropout.attention);
+      shared_.branch_gradient(context, p.attention.output, dstream, dropout.attention);
   const MapInput<T> x = p.attention.qkv->saved_input(s.normed_attention, s.scale_attention);
   const Matrix<T> dqkv = later ? std::exchange(dstream.dqkv, s.attention.qkv) : attention.dqkv();
   Stream<T> dx = attention.backward(context, p.attention, s.attention, x, mask, dattention, dqkv,
@@ -201,7 +201,7 @@ void Block<T>::feed_forward(const ops::Context& context, const Parameters& p, co
     return experts.add(context, p.experts, s.experts, to, s.middle, dropout);
   }
   const MapInput<T> activated = mlp_.forward(context, p.mlp, mlp_.part(s.mlp, piece.rows), x);
-  common_.add_map(context, to, piece, s.middle, p.mlp.down, activated, dropout);
+  shared_.add_map(context, to, piece, s.middle, p.mlp.down, activated, dropout);
 }
 
 template <class T>
@@ -220,7 +220,7 @@ void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
                              StreamGradient<T>& dstream, const ops::DropoutKey& next,
                              bool later) const {
   const Matrix<T> to = later ? x : dstream.rows;
-  for (const Piece& piece : common_.norm_pieces(x.extent(0)))
+  for (const Piece& piece : shared_.norm_pieces(x.extent(0)))
     dy.read(context, piece, [&, rows = piece.rows](const ops::PendingSum<T>& sum) {
       norm_.backward(context, gain, norm_.part(saved, rows), tern::rows_of(x, rows),
                      sum.wanted() ? sum.b : tern::rows_of(dy.rows(), rows),

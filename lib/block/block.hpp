@@ -53,7 +53,7 @@ class Block {
     typename Experts<T>::Saved experts;
   };
 
-  Block(const deck::Model& model, const Share& share, const Common<T>& common);
+  Block(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   /// Everything except `input` and, in evaluation, `middle`.
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
@@ -77,7 +77,7 @@ class Block {
                 const BlockDropout&, Vector<const A> balanced, StreamGradient<T>& dstream,
                 WeightGradients<T>&, const ScoredRows<T>& subset = {}) const;
 
-  bool has_experts() const { return common_.model.experts > 0; }
+  bool has_experts() const { return shared_.model.experts > 0; }
   Attention<T> attention;
   Experts<T> experts;
 
@@ -97,7 +97,7 @@ class Block {
                      Matrix<T> x, Stream<T> dy, StreamGradient<T>& dstream,
                      const ops::DropoutKey& next, bool later) const;
 
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Norm<T> norm_;
   Mlp<T> mlp_;
   Matrix<T> dnormed_;  // (N, D), if gradients of weights run later

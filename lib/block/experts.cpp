@@ -31,8 +31,8 @@ std::vector<Divided> divided_of_experts(const deck::Model& m) {
 }
 
 template <class T>
-Experts<T>::Experts(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common), size_(model, share), renormalize_(model.renormalize_experts) {}
+Experts<T>::Experts(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+    : shared_(shared), size_(model, share), renormalize_(model.renormalize_experts) {}
 
 template <class T>
 typename Experts<T>::Parameters Experts<T>::bind(const Binder<T>& binder,
@@ -113,7 +113,7 @@ void Experts<T>::forward(const ops::Context& context, const Parameters& p, const
 template <class T>
 void Experts<T>::add(const ops::Context& context, const Parameters& p, const Saved& s,
                      Stream<T>& to, Matrix<const T> added, const ops::DropoutKey& dropout) const {
-  common_.add(context, to, added, dropout, [&](Matrix<const T> to_add, Matrix<T> result) {
+  shared_.add(context, to, added, dropout, [&](Matrix<const T> to_add, Matrix<T> result) {
     ops::grouped_forward<T>(context, s.routing.offsets, {s.activated}, p.down.weight, values(s));
     ops::combine<T>(context, values(s), s.routing.rows, to_add, result);
   });
@@ -131,7 +131,7 @@ Stream<T> Experts<T>::backward(const ops::Context& context, const Parameters& p,
   ops::weighted_swiglu_backward<T>(context, s.up, s.weights, to.pairs, dactivated, dup, dweights_);
   ops::grouped_backward_weight<T>(context, to.offsets, {dup}, in, p.up.dweight);
   ops::grouped_backward_input<T>(context, to.offsets, {dup}, p.up.weight, values(s));
-  common_.links.sum(context, dweights_);
+  shared_.links.sum(context, dweights_);
   ops::route_backward<T>(context, {.renormalize = renormalize_,
                                    .probabilities = s.probabilities,
                                    .experts = to.experts,
@@ -141,9 +141,9 @@ Stream<T> Experts<T>::backward(const ops::Context& context, const Parameters& p,
                                    .dlogits = logits_});
   ops::linear_backward_weight<T>(context, logits_, x, p.router.dweight, {});
   ops::combine<T>(context, values(s), to.rows, {}, dx);
-  common_.links.sum(context, dx);
+  shared_.links.sum(context, dx);
   ops::linear_backward_input<T>(context, logits_, p.router.weight, dx, ops::Write::add);
-  return Stream<T>(common_.sums, dx);
+  return Stream<T>(shared_.sums, dx);
 }
 
 // ---- load balance ----

@@ -6,8 +6,8 @@
 ///
 /// Tensor ranks divide each expert; every rank routes all tokens.
 #pragma once
-#include "block/common.hpp"
 #include "block/dimensions.hpp"
+#include "block/shared.hpp"
 #include "ops/ops.hpp"
 #include "parameters/declaration.hpp"
 
@@ -35,7 +35,7 @@ class Experts {
     ops::Routing routing;
   };
 
-  Experts(const deck::Model& model, const Share& share, const Common<T>& common);
+  Experts(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   Saved narrow(const Saved& whole, std::size_t rows) const;
@@ -44,7 +44,7 @@ class Experts {
 
   /// From x (N, D) the input of the last maps.
   void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x) const;
-  /// Adds the branch, of the input from forward(), to the stream: Common::add.
+  /// Adds the branch, of the input from forward(), to the stream: BlockShared::add.
   void add(const ops::Context&, const Parameters&, const Saved&, Stream<T>& to,
            Matrix<const T> added, const ops::DropoutKey&) const;
   /// dx (N, D), which may be x, from the branch's gradient (N, D). balanced: from balance(); empty:
@@ -63,7 +63,7 @@ class Experts {
   /// values_ for the rows of a routing.
   Matrix<T> values(const Saved& s) const;
 
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Dimensions size_;
   bool renormalize_;
   Matrix<T> logits_;         // (N, X), and their gradient

@@ -26,8 +26,8 @@ void declare_mlp(const deck::Model& m, const std::string& at, Declaration& d) {
 std::vector<Divided> divided_of_mlp(const deck::Model& m) { return {{"ffn_hidden", m.ffn_hidden}}; }
 
 template <class T>
-Mlp<T>::Mlp(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common),
+Mlp<T>::Mlp(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+    : shared_(shared),
       activation_(deck::activation_of(model)),
       F_(static_cast<std::size_t>(model.ffn_hidden) / share.tensors) {}
 
@@ -43,8 +43,8 @@ typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
                                        std::size_t rows) const {
   return {arena.matrix<T>(label + "/up", Term::activations, rows, gated(activation_) ? 2 * F_ : F_),
           arena.matrix<T>(label + "/activated", Term::activations, rows, F_),
-          common_.precision.request_scale(arena, label + "/activated"),
-          common_.precision.request_scale(arena, label + "/up gradient")};
+          shared_.precision.request_scale(arena, label + "/activated"),
+          shared_.precision.request_scale(arena, label + "/up gradient")};
 }
 
 template <class T>
@@ -81,7 +81,7 @@ Stream<T> Mlp<T>::backward(const ops::Context& context, const Parameters& p, con
                               later || gated(activation_) ? s.up : s.activated},
                              p.up->gradient(s.up, s.dup_scale));
   weights.add(context, p.up, dup, x);
-  return common_.input_gradient(context, p.up, dup, dx, weights);
+  return shared_.input_gradient(context, p.up, dup, dx, weights);
 }
 
 template class Mlp<float>;

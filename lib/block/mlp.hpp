@@ -3,8 +3,8 @@
 ///
 /// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
 #pragma once
-#include "block/common.hpp"
 #include "block/dimensions.hpp"
+#include "block/shared.hpp"
 #include "parameters/declaration.hpp"
 
 namespace tern::model {
@@ -26,7 +26,7 @@ class Mlp {
     linear::Scale scale, dup_scale;  // of `activated` and of the gradient of `up`
   };
 
-  Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
+  Mlp(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved part(const Saved& whole, Range rows);
@@ -41,7 +41,7 @@ class Mlp {
                      const BranchGradient<T>& dbranch, Matrix<T> dx, WeightGradients<T>&) const;
 
  private:
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Activation activation_;
   std::size_t F_;
   Matrix<T> dactivated_;  // (N, F)

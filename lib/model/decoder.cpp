@@ -31,11 +31,11 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
                sequences.batch, sequences.tokens, core_.sequences().rows());
   const Matrix<T> entry = core_.saved(0, core_.visits().front(), sequences).input;
   if (core_.share().first()) {
-    core_.common.links.flush_send(context);  // an unsent block output may occupy `entry`
+    core_.shared.links.flush_send(context);  // an unsent block output may occupy `entry`
     std::size_t row = 0;
     for (const Run& run : runs) {
       const std::size_t rows = run.tokens.extent(0);
-      core_.embedding.forward(context, core_.common.links, run.tokens, run.period, run.first,
+      core_.embedding.forward(context, core_.shared.links, run.tokens, run.period, run.first,
                               run.levels,
                               as_matrix(entry.data() + row * core_.size.D, rows, core_.size.D));
       row += rows;

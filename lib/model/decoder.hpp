@@ -49,7 +49,7 @@ class Decoder {
   void prepare(const ops::Context& context) const { core_.prepare(context); }
   /// With fp8_weights: rounds them, in `parameters` as well. Call when they have been loaded or
   /// changed.
-  void round_weights(const ops::Context& context) const { core_.common.precision.refresh(context); }
+  void round_weights(const ops::Context& context) const { core_.shared.precision.refresh(context); }
 
   std::size_t layers() const { return core_.layers(); }  // on this stage
   /// Places: visits to blocks in one step of a recursive model; layers() of a plain one.
@@ -69,14 +69,14 @@ class Decoder {
   }
   /// The same, for ranks of the last stage only.
   void last_logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
-    core_.head.logits_of(context, core_.common.links, rows, result);
+    core_.head.logits_of(context, core_.shared.links, rows, result);
   }
   /// Tokens of the last stage, to all. If overlapped, the last pass's output is sent after them.
   void from_last(const ops::Context& context, Vector<std::int32_t> tokens) const {
-    core_.common.links.from_last_now(context, tokens.data(), tokens.size() * sizeof(std::int32_t));
+    core_.shared.links.from_last_now(context, tokens.data(), tokens.size() * sizeof(std::int32_t));
   }
   /// If overlapped: sends the last pass's output, unless it has been sent.
-  void settle(const ops::Context& context) const { core_.common.links.flush_send(context); }
+  void settle(const ops::Context& context) const { core_.shared.links.flush_send(context); }
 
  private:
   void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t layer,

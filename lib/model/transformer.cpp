@@ -83,11 +83,11 @@ void Transformer<T>::embed(const ops::Context& context, const MicroBatch<T>& mic
   TERN_REQUIRE(micro.rows.positions.extent(0) == 0 || !core_.embedding.positions.weight.data(),
                "named positions and learned ones");
   const ops::DropoutKey dropout = embedding_key(micro);
-  if (micro.first && micro.slot == 0) core_.common.precision.refresh(context);
+  if (micro.first && micro.slot == 0) core_.shared.precision.refresh(context);
   if (!share().first()) return;
   settle(context);  // an unsent block output may occupy `to`
   const Matrix<T> to = core_.saved(micro.slot, core_.visits().front(), of).input;
-  core_.embedding.forward(context, core_.common.links, micro.rows.tokens, of.tokens, 0,
+  core_.embedding.forward(context, core_.shared.links, micro.rows.tokens, of.tokens, 0,
                           micro.rows.levels, to);
   if (dropout.probability > 0) ops::dropout<T>(context, dropout, to, {}, to);
   core_.recursion.begin(context, to);
@@ -130,7 +130,7 @@ void Transformer<T>::loss(const ops::Context& context, const MicroBatch<T>& micr
   // Block outputs are sent with or before the losses; without losses, here.
   if (micro.scored.targets.extent(0) == 0) return settle(context);
   const Matrix<const T> rows = share().last() ? pick(context, micro, step) : Matrix<const T>();
-  core_.head.loss(context, core_.common.links, options, rows, micro.scored.targets, losses, best);
+  core_.head.loss(context, core_.shared.links, options, rows, micro.scored.targets, losses, best);
 }
 
 template <class T>
@@ -152,14 +152,14 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch
                                    Vector<A> losses, std::size_t step) const {
   TERN_REQUIRE(core_.options.training, "backward of a transformer made for evaluation");
   if (!share().last())
-    return core_.common.links.from_next(context, core_.last_gradient(micro.slot));
+    return core_.shared.links.from_next(context, core_.last_gradient(micro.slot));
   const Scored& scored = micro.scored;
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
   const ScoredRows<T> some = core_.last_scored_rows(micro.slot, scored);
   const bool in_place = M == N || some.wanted();
   const Matrix<T> dx = in_place ? narrow_rows(dfinished(step), M) : narrow_rows(core_.dpicked, M);
   if (M > 0)
-    core_.head.loss_backward(context, core_.common.links, options, pick(context, micro, step),
+    core_.head.loss_backward(context, core_.shared.links, options, pick(context, micro, step),
                              scored.targets, weights, losses, dx);
   if (!in_place)
     ops::scatter_rows<T>(context, scored.rows, dx, dfinished(step));
@@ -194,7 +194,7 @@ void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>&
   const auto kept = core_.saved(core_.slot_of(micro.slot, step), visit, core_.sequences());
   static_cast<void>(core_.block.forward(
       context, core_.parameters_of(visit.layer), kept, attend(context, micro, visit.layer),
-      keys(micro, step, visit), Stream<T>(core_.common.sums, kept.input), {}, core_.sequences(),
+      keys(micro, step, visit), Stream<T>(core_.shared.sums, kept.input), {}, core_.sequences(),
       core_.subset(micro.slot, visit, micro.scored)));
 }
 
@@ -207,14 +207,14 @@ void Transformer<T>::visit_backward(const ops::Context& context, const MicroBatc
   if (core_.options.recompute) recompute(context, micro, step, visit);
   core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), visit, micro,
                  mask_of(micro), keys(micro, step, visit), gradient, weights);
-  if (visit.kept == 0) core_.common.links.to_previous(context, gradient.rows);
+  if (visit.kept == 0) core_.shared.links.to_previous(context, gradient.rows);
 }
 
 template <class T>
 WeightGradients<T> Transformer<T>::weight_gradients() const {
   using When = typename WeightGradients<T>::When;
   if (core_.options.weights_later) return WeightGradients<T>(When::later);
-  return WeightGradients<T>(core_.common.sums.of_several_ranks() ? When::under_exchange
+  return WeightGradients<T>(core_.shared.sums.of_several_ranks() ? When::under_exchange
                                                                  : When::at_once);
 }
 
@@ -259,7 +259,7 @@ void Transformer<T>::embed_backward(const ops::Context& context, const MicroBatc
   const Matrix<T> dstream = core_.first_gradient(micro.slot);
   const ops::DropoutKey dropout = embedding_key(micro);
   if (dropout.probability > 0) ops::dropout<T>(context, dropout, dstream, {}, dstream);
-  core_.embedding.backward(context, core_.common.links, micro.rows, core_.sequences().tokens,
+  core_.embedding.backward(context, core_.shared.links, micro.rows, core_.sequences().tokens,
                            dstream);
 }
 

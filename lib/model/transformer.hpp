@@ -76,11 +76,11 @@ class Transformer {
   void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
 
   /// (1) in fp8, else empty: raised by the count of numbers that saturate in training.
-  const Vector<std::uint32_t>& saturated() const { return core_.common.precision.saturated(); }
+  const Vector<std::uint32_t>& saturated() const { return core_.shared.precision.saturated(); }
 
   /// Sends what a pipeline stage has for its neighbors: at the end of a step, and before when the
   /// neighbor is known to wait for it.
-  void settle(const ops::Context& context) const { core_.common.links.flush_send(context); }
+  void settle(const ops::Context& context) const { core_.shared.links.flush_send(context); }
 
   /// Logits (rows, V) of consecutive rows of the finished forward, for tests. On all ranks of the
   /// replica.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "block/common.hpp"
+#include "block/shared.hpp"
 #include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "objective/objective.hpp"
@@ -214,7 +214,7 @@ class Stage {
   bool applied_by_products() const {
     return in_half() && deck::activation_of(m_) == Activation::gelu;
   }
-  /// Dropout, by the norms (model::Common::fuses_next_dropout).
+  /// Dropout, by the norms (model::BlockShared::fuses_next_dropout).
   bool in_norms() const { return op_.bytes() == 2 && extents_.tensor == 1; }
   /// A rotation, by attention's backward (ops/cuda/attention.cpp).
   bool undone_by_attention() const {

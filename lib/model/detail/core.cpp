@@ -76,7 +76,7 @@ Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const 
   const ScoredRows<T> some = subset(slot, visit, scored);
   const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, visit, of);
   unshard(context, visit.layer);
-  if (visit.kept == 0) common.links.from_previous(context, kept.input);
+  if (visit.kept == 0) shared.links.from_previous(context, kept.input);
   if (visit.in == VisitIn::normed_states)
     recursion.enter_block(context, visit, at(slot, visit), kept.input);
   if (connections.any()) connections.before(context, visit.layer, inputs_, kept.input);
@@ -86,7 +86,7 @@ Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const 
   if (connections.any()) connections.after(context, visit.layer, output);
   if (block.has_experts()) block.experts.tally(context, kept.experts, visit.kept);
   if (visit.out == VisitOut::state) recursion.leave_block(context, visit, of.rows());
-  if (visit.out == VisitOut::result) common.links.to_next(context, output);
+  if (visit.out == VisitOut::result) shared.links.to_next(context, output);
   return result;
 }
 
@@ -142,7 +142,7 @@ template <class T>
 Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
                                  const Sequences& of, const Run& run, const Scored& scored) const {
   const std::size_t now = slot_of(slot, step);
-  Stream<T> stream(common.sums, saved(now, visits_.front(), of).input);
+  Stream<T> stream(shared.sums, saved(now, visits_.front(), of).input);
   Matrix<const T> result;
   for (const Visit& visit : visits_) {
     if (visit.in == VisitIn::states) enter(context, slot, step, visit, of);

@@ -40,7 +40,7 @@ class Core {
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context&) const;
 
-  const Share& share() const { return common.links.share(); }
+  const Share& share() const { return shared.links.share(); }
   std::size_t layers() const { return layers_.size(); }  // on this stage
   std::size_t passes() const { return recursion.passes(); }
   /// Visits to blocks in a step, and final norms.
@@ -104,8 +104,8 @@ class Core {
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
-    head.logits_of(context, common.links, rows, result);
-    common.links.from_last(context, result.data(), result.size() * sizeof(T));
+    head.logits_of(context, shared.links, rows, result);
+    shared.links.from_last(context, result.data(), result.size() * sizeof(T));
   }
 
   /// Whether layers have no other matrices than those of their linear maps.
@@ -115,7 +115,7 @@ class Core {
   const Dimensions size;
   const std::size_t first_layer;                         // index of this stage's first
   const std::shared_ptr<FullSharding<T>> full_sharding;  // null unless fully sharded
-  Common<T> common;
+  BlockShared<T> shared;
   Block<T> block;
   Norm<T> norm;
   Gain<T> final_norm;

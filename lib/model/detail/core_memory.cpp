@@ -15,11 +15,11 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
       full_sharding(parameters.full_sharding),
-      common(model, tree.share(), asked.training || asked.overlapped,
+      shared(model, tree.share(), asked.training || asked.overlapped,
              {asked.training, asked.fp8, asked.fp8_weights, asked.fp8_inputs}, parameters, arena),
-      block(model, tree.share(), common),
-      norm(model, common),
-      recursion(model, tree, parameters, asked, common, arena),
+      block(model, tree.share(), shared),
+      norm(model, shared),
+      recursion(model, tree, parameters, asked, shared, arena),
       connections(model, tree, parameters, asked, arena),
       values(model, tree, parameters, asked, arena),
       computes_scored_only_(model::computes_scored_only(model, tree.share(), asked)) {
@@ -37,9 +37,9 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
   const Range held = layers_of(model, share());
   for (std::size_t l = held.first; l < held.end(); ++l)
     layers_.push_back(
-        block.bind(binder, common.precision, block_name(static_cast<std::int64_t>(l))));
+        block.bind(binder, shared.precision, block_name(static_cast<std::int64_t>(l))));
   if (full_sharding && asked.training && all_matrices_are_maps(tree)) {
-    common.precision.overwrite_weight_gradients();
+    shared.precision.overwrite_weight_gradients();
     full_sharding->expect_overwritten_gradients();
   }
   visits_ = visits_of(model, layers());
@@ -60,7 +60,7 @@ bool Core<T>::all_matrices_are_maps(const ParameterTree& tree) const {
   std::size_t declared = 0;
   for (const Parameter& p : tree.parameters())
     if (p.layer >= 0 && p.matrix()) declared += p.count;
-  return common.precision.weights() == declared;
+  return shared.precision.weights() == declared;
 }
 
 template <class T>
@@ -136,29 +136,29 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const bool training = options.training, dropout = model.dropout > 0 && training;
   block.request_workspace(arena, sequences(), visits_.size(), training, options.weights_later);
   const bool whole_head = share().last() && share().tensors == 1;
-  common.precision.request(arena,
+  shared.precision.request(arena,
                            {N, !full_sharding, whole_head ? head_rows() : 0, {size.D, size.W}});
-  head.fp8 = common.precision.head();
-  if (training) common.dstream = common.precision.request_scale(arena, "stream gradient");
+  head.fp8 = shared.precision.head();
+  if (training) shared.dstream = shared.precision.request_scale(arena, "stream gradient");
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
-  common.fuses_next_dropout =
+  shared.fuses_next_dropout =
       dropout && share().tensors == 1 && !options.recompute && !options.weights_later;
   if (dropout || share().tensors > 1)
-    common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
+    shared.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
   if (!training) return;
   if (share().tensors == 2) {
     const auto slots =
         arena.matrix<T>("other rank's parts", Term::workspace, comm::PartExchange::slots,
-                        common.sums.slot_rows(N, options.tokens) * size.D);
-    if (!arena.measuring() && share().mesh) common.sums.exchange_through(slots);
+                        shared.sums.slot_rows(N, options.tokens) * size.D);
+    if (!arena.measuring() && share().mesh) shared.sums.exchange_through(slots);
   }
   if (!options.weights_later)
     dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
   for (std::size_t step = 0; options.connected > 1 && step < options.connected; ++step)
     dfinished.push_back(
         arena.matrix<T>(fmt::format("step {} gradient", step), Term::workspace, N, size.D));
-  common.partial = arena.vector<A>("norm partial sums", Term::workspace,
+  shared.partial = arena.vector<A>("norm partial sums", Term::workspace,
                                    ops::norm_partials(std::max(size.D, size.E)));
 }
 

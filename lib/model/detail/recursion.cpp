@@ -32,11 +32,11 @@ void declare_recursion_of_block(const deck::Model& m, const std::string& at, Dec
 template <class T>
 Recursion<T>::Recursion(const deck::Model& model, const ParameterTree& tree,
                         const Parameters<T>& parameters, const TransformerOptions& options,
-                        const Common<T>& common, Arena& arena)
+                        const BlockShared<T>& shared, Arena& arena)
     : passes_(passes_of(model)),
       connected_(options.connected),
       by_block_(recurs_by_block(model)),
-      norm_(model, common) {
+      norm_(model, shared) {
   if (!recursive()) return;
   const Binder<T> binder(tree, parameters);
   const auto start = [&](const char* name) {

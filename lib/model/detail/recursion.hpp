@@ -36,9 +36,9 @@ class Recursion {
   using A = Accumulate<T>;
 
  public:
-  /// `common` must outlive it.
+  /// `shared` must outlive it.
   Recursion(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
-            const TransformerOptions& options, const Common<T>& common, Arena& arena);
+            const TransformerOptions& options, const BlockShared<T>& shared, Arena& arena);
 
   bool recursive() const { return passes_ > 1; }
   std::size_t passes() const { return passes_; }

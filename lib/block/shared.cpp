@@ -1,4 +1,4 @@
-#include "block/common.hpp"
+#include "block/shared.hpp"
 
 namespace tern::model {
 
@@ -10,8 +10,8 @@ bool overlaps(const deck::Model& model, std::size_t tensors, bool whole_operands
 // ---- forward
 
 template <class T>
-typename Common<T>::Pieces Common<T>::pieces(const Sequences& of, bool overlapped,
-                                             std::size_t feed_forward_rows) const {
+typename BlockShared<T>::Pieces BlockShared<T>::pieces(const Sequences& of, bool overlapped,
+                                                       std::size_t feed_forward_rows) const {
   const std::vector<Piece> whole{{{0, of.rows()}}};
   if (!overlapped) return {whole, {{{0, feed_forward_rows}}}};
   if (of.batch == 1) return {whole, sums.pieces(of.tokens)};
@@ -21,9 +21,9 @@ typename Common<T>::Pieces Common<T>::pieces(const Sequences& of, bool overlappe
 
 /// The product of all rows is cut in pieces as well, of which one travels while another is computed.
 template <class T>
-void Common<T>::add_map(const ops::Context& context, Stream<T>& to, const Piece& piece,
-                        Matrix<const T> added, const Map<T>& map, const MapInput<T>& x,
-                        const ops::DropoutKey& dropout) const {
+void BlockShared<T>::add_map(const ops::Context& context, Stream<T>& to, const Piece& piece,
+                             Matrix<const T> added, const Map<T>& map, const MapInput<T>& x,
+                             const ops::DropoutKey& dropout) const {
   if (!sums.of_several_ranks() || dropout.probability > 0)
     return add(context, to, added, dropout, [&](Matrix<const T> to_add, Matrix<T> result) {
       map->forward(context, x, result, to_add);
@@ -41,9 +41,9 @@ void Common<T>::add_map(const ops::Context& context, Stream<T>& to, const Piece&
 // ---- backward
 
 template <class T>
-BranchGradient<T> Common<T>::branch_gradient(const ops::Context& context, const Map<T>& map,
-                                             const StreamGradient<T>& stream,
-                                             const ops::DropoutKey& dropout) const {
+BranchGradient<T> BlockShared<T>::branch_gradient(const ops::Context& context, const Map<T>& map,
+                                                  const StreamGradient<T>& stream,
+                                                  const ops::DropoutKey& dropout) const {
   const bool drops = dropout.probability > 0, dropped = stream.by_norm && fuses_next_dropout;
   const Matrix<T> rows = drops ? branch_rows({0, stream.rows.extent(0)}) : stream.rows;
   if (drops && !dropped) ops::dropout<T>(context, dropout, stream.rows, {}, rows);
@@ -53,9 +53,9 @@ BranchGradient<T> Common<T>::branch_gradient(const ops::Context& context, const 
 }
 
 template <class T>
-Stream<T> Common<T>::input_gradient(const ops::Context& context, const Map<T>& map,
-                                    const MapGradient<T>& dy, Matrix<T> dx,
-                                    WeightGradients<T>& weights) const {
+Stream<T> BlockShared<T>::input_gradient(const ops::Context& context, const Map<T>& map,
+                                         const MapGradient<T>& dy, Matrix<T> dx,
+                                         WeightGradients<T>& weights) const {
   Stream<T> result(sums, dx);
   for (const Piece& piece : sums.pieces(dx.extent(0))) {
     const Matrix<T> part = tern::rows_of(dx, piece.rows);
@@ -67,13 +67,13 @@ Stream<T> Common<T>::input_gradient(const ops::Context& context, const Map<T>& m
 }
 
 template <class T>
-std::vector<Piece> Common<T>::norm_pieces(std::size_t rows) const {
+std::vector<Piece> BlockShared<T>::norm_pieces(std::size_t rows) const {
   return precision.whole_operands() ? std::vector<Piece>{{{0, rows}}} : sums.pieces(rows);
 }
 
-template struct Common<float>;
-template struct Common<double>;
-template struct Common<bf16>;
-template struct Common<fp16>;
+template struct BlockShared<float>;
+template struct BlockShared<double>;
+template struct BlockShared<bf16>;
+template struct BlockShared<fp16>;
 
 }  // namespace tern::model

@@ -30,7 +30,7 @@ template <class T>
 struct StreamGradient {
   Matrix<T> rows;  // (N, D)
   /// The backward of a norm wrote the rows last: it found their magnitude, and dropped them for the
-  /// branch before where Common::fuses_next_dropout.
+  /// branch before where BlockShared::fuses_next_dropout.
   bool by_norm = false;
   /// If gradients of weights run later: (N, (H + 2K) E), for the gradient of the next projection.
   Matrix<T> dqkv = {};
@@ -44,7 +44,7 @@ bool overlaps(const deck::Model& model, std::size_t tensors, bool whole_operands
               bool subset);
 
 template <class T>
-struct Common {
+struct BlockShared {
   using A = Accumulate<T>;
 
   const deck::Model model;
@@ -58,14 +58,15 @@ struct Common {
   Matrix<T> branch;   // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;  // partial sums of norms' backward, in training
 
-  Common(const deck::Model& model_, const Share& share, bool sends_later,
-         const linear::PrecisionOptions& options, const Parameters<T>& parameters, Arena& arena)
+  BlockShared(const deck::Model& model_, const Share& share, bool sends_later,
+              const linear::PrecisionOptions& options, const Parameters<T>& parameters,
+              Arena& arena)
       : model(model_),
         links(share, sends_later),
         sums(links),
         precision(options, parameters, arena) {}
-  Common(const Common&) = delete;  // `sums` refers to `links`
-  Common& operator=(const Common&) = delete;
+  BlockShared(const BlockShared&) = delete;  // `sums` refers to `links`
+  BlockShared& operator=(const BlockShared&) = delete;
 
   // ---- forward
   bool overlaps(const ops::DropoutKey& dropout, const ScoredRows<T>& subset) const {
@@ -112,8 +113,8 @@ struct Common {
 
 template <class T>
 template <class Branch>
-void Common<T>::add(const ops::Context& context, Stream<T>& to, Matrix<const T> added,
-                    const ops::DropoutKey& dropout, const Branch& compute) const {
+void BlockShared<T>::add(const ops::Context& context, Stream<T>& to, Matrix<const T> added,
+                         const ops::DropoutKey& dropout, const Branch& compute) const {
   const std::size_t rows = to.rows().extent(0);
   if (rows == 0) return;
   if (dropout.probability == 0 && !sums.of_several_ranks()) return compute(added, to.rows());
