@@ -1,19 +1,19 @@
-#include "model/detail/core.hpp"
+#include "model/detail/layer_stack.hpp"
 
 #include "parameters/full_sharding.hpp"
 
 namespace tern::model::detail {
 
 template <class T>
-void Core<T>::prepare(const ops::Context& context) const {
+void LayerStack<T>::prepare(const ops::Context& context) const {
   block.attention.prepare(context);
 }
 
 // ---- buffers of a pass ----
 
 template <class T>
-typename Block<T>::Saved Core<T>::saved(std::size_t slot, const Visit& visit,
-                                        const Sequences& of) const {
+typename Block<T>::Saved LayerStack<T>::saved(std::size_t slot, const Visit& visit,
+                                              const Sequences& of) const {
   if (!saved_.empty()) return saved_[at(slot, visit)];
   typename Block<T>::Saved result = shared_;
   if (!inputs_.empty()) result.input = inputs_[at(slot, visit)];
@@ -22,7 +22,8 @@ typename Block<T>::Saved Core<T>::saved(std::size_t slot, const Visit& visit,
 }
 
 template <class T>
-Matrix<T> Core<T>::output_of(std::size_t slot, const Visit& visit, const Sequences& of) const {
+Matrix<T> LayerStack<T>::output_of(std::size_t slot, const Visit& visit,
+                                   const Sequences& of) const {
   if (visit.out == VisitOut::state) return recursion.output(of.rows());
   if (inputs_.empty() || visit.out == VisitOut::result) return final_of(slot, visit.pass, of).input;
   if (connections.enter(visit.layer + 1)) return connections.stream(visit.layer + 1);
@@ -31,7 +32,7 @@ Matrix<T> Core<T>::output_of(std::size_t slot, const Visit& visit, const Sequenc
 
 /// Few different numbers of rows, in whole tiles, have few products to find algorithms for.
 template <class T>
-ScoredRows<T> Core<T>::last_scored_rows(std::size_t slot, const Scored& scored) const {
+ScoredRows<T> LayerStack<T>::last_scored_rows(std::size_t slot, const Scored& scored) const {
   const std::size_t M = scored.rows.extent(0), N = sequences().rows();
   if (!computes_scored_only_ || M == 0) return {};
   constexpr std::size_t tile = 128, sizes = 64;
@@ -43,8 +44,9 @@ ScoredRows<T> Core<T>::last_scored_rows(std::size_t slot, const Scored& scored) 
 /// In evaluation passes share the blocks' buffers, except the states of several passes, which
 /// outlive a pass.
 template <class T>
-typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, const Sequences& of,
-                                          const Scored& scored) const {
+typename LayerStack<T>::Final LayerStack<T>::final_of(std::size_t slot, std::size_t result,
+                                                      const Sequences& of,
+                                                      const Scored& scored) const {
   if (!finals_.empty()) {
     Final final = finals_[slot * results() + result];
     const ScoredRows<T> some = last_scored_rows(slot, scored);
@@ -63,15 +65,15 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, 
 // ---- a pass ----
 
 template <class T>
-void Core<T>::unshard(const ops::Context& context, std::size_t layer) const {
+void LayerStack<T>::unshard(const ops::Context& context, std::size_t layer) const {
   if (full_sharding) full_sharding->unshard(context, layer);
 }
 
 template <class T>
-Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const Visit& visit,
-                           const Sequences& of, const typename Block<T>::Attend& attend,
-                           const BlockDropout& dropout, Stream<T> stream,
-                           const Scored& scored) const {
+Stream<T> LayerStack<T>::forward(const ops::Context& context, std::size_t slot, const Visit& visit,
+                                 const Sequences& of, const typename Block<T>::Attend& attend,
+                                 const BlockDropout& dropout, Stream<T> stream,
+                                 const Scored& scored) const {
   const typename Block<T>::Saved kept = saved(slot, visit, of);
   const ScoredRows<T> some = subset(slot, visit, scored);
   const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, visit, of);
@@ -91,9 +93,10 @@ Stream<T> Core<T>::forward(const ops::Context& context, std::size_t slot, const 
 }
 
 template <class T>
-void Core<T>::backward(const ops::Context& context, std::size_t slot, const Visit& visit,
-                       const MicroBatch<T>& micro, const Mask& mask, const BlockDropout& dropout,
-                       StreamGradient<T>& gradient, WeightGradients<T>& weights) const {
+void LayerStack<T>::backward(const ops::Context& context, std::size_t slot, const Visit& visit,
+                             const MicroBatch<T>& micro, const Mask& mask,
+                             const BlockDropout& dropout, StreamGradient<T>& gradient,
+                             WeightGradients<T>& weights) const {
   if (full_sharding) full_sharding->begin_gradients(context, visit.layer);
   if (visit.out == VisitOut::state) {
     Kokkos::deep_copy(context.space, gradient.rows, recursion.output_gradient(visit));
@@ -115,8 +118,9 @@ void Core<T>::backward(const ops::Context& context, std::size_t slot, const Visi
 }
 
 template <class T>
-Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, const Visit& visit,
-                                const Sequences& of, const Scored& scored) const {
+Matrix<const T> LayerStack<T>::finish(const ops::Context& context, std::size_t slot,
+                                      const Visit& visit, const Sequences& of,
+                                      const Scored& scored) const {
   const Final final = final_of(slot, *visit.result, of, scored);
   if (visit.out == VisitOut::state)
     Kokkos::deep_copy(context.space, final.input, recursion.answer(of.rows()));
@@ -126,8 +130,8 @@ Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, c
 
 /// The previous step's states are read in place, before this step's passes overwrite them.
 template <class T>
-void Core<T>::enter(const ops::Context& context, std::size_t slot, std::size_t step,
-                    const Visit& visit, const Sequences& of) const {
+void LayerStack<T>::enter(const ops::Context& context, std::size_t slot, std::size_t step,
+                          const Visit& visit, const Sequences& of) const {
   const std::size_t last = passes() - 1, now = slot_of(slot, step),
                     before = slot_of(slot, step > 0 ? step - 1 : 0);
   const auto state = [&](std::size_t of_slot, std::size_t pass) {
@@ -139,8 +143,9 @@ void Core<T>::enter(const ops::Context& context, std::size_t slot, std::size_t s
 }
 
 template <class T>
-Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
-                                 const Sequences& of, const Run& run, const Scored& scored) const {
+Matrix<const T> LayerStack<T>::advance(const ops::Context& context, std::size_t slot,
+                                       std::size_t step, const Sequences& of, const Run& run,
+                                       const Scored& scored) const {
   const std::size_t now = slot_of(slot, step);
   Stream<T> stream(shared.sums, saved(now, visits_.front(), of).input);
   Matrix<const T> result;
@@ -152,9 +157,9 @@ Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, 
   return result;
 }
 
-template class Core<float>;
-template class Core<double>;
-template class Core<bf16>;
-template class Core<fp16>;
+template class LayerStack<float>;
+template class LayerStack<double>;
+template class LayerStack<bf16>;
+template class LayerStack<fp16>;
 
 }  // namespace tern::model::detail

@@ -2,15 +2,16 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "model/detail/core.hpp"
+#include "model/detail/layer_stack.hpp"
 #include "ops/ops.hpp"
 #include "parameters/full_sharding.hpp"
 
 namespace tern::model::detail {
 
 template <class T>
-Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
-              const TransformerOptions& asked, Arena& arena)
+LayerStack<T>::LayerStack(const deck::Model& model, const ParameterTree& tree,
+                          const Parameters<T>& parameters, const TransformerOptions& asked,
+                          Arena& arena)
     : options(asked),
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
@@ -56,7 +57,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
 }
 
 template <class T>
-bool Core<T>::all_matrices_are_maps(const ParameterTree& tree) const {
+bool LayerStack<T>::all_matrices_are_maps(const ParameterTree& tree) const {
   std::size_t declared = 0;
   for (const Parameter& p : tree.parameters())
     if (p.layer >= 0 && p.matrix()) declared += p.count;
@@ -64,7 +65,7 @@ bool Core<T>::all_matrices_are_maps(const ParameterTree& tree) const {
 }
 
 template <class T>
-void Core<T>::allocate_training(Arena& arena) {
+void LayerStack<T>::allocate_training(Arena& arena) {
   const std::size_t N = sequences().rows();
   const std::size_t all = passes() * std::max(options.in_flight, options.connected);
   const auto stream = [&](const std::string& name) {
@@ -94,7 +95,7 @@ void Core<T>::allocate_training(Arena& arena) {
 
 /// All passes and layers share one Saved.
 template <class T>
-void Core<T>::allocate_evaluation(Arena& arena) {
+void LayerStack<T>::allocate_evaluation(Arena& arena) {
   const auto stream = [&](const char* name) {
     return arena.matrix<T>(name, Term::activations, sequences().rows(), size.D);
   };
@@ -107,7 +108,7 @@ void Core<T>::allocate_evaluation(Arena& arena) {
 
 /// The head's chunk of logits and the blocks' gradients are never live together: they share memory.
 template <class T>
-void Core<T>::carve_workspace(Arena& arena) {
+void LayerStack<T>::carve_workspace(Arena& arena) {
   const std::size_t N = sequences().rows();
   std::size_t elements = 0;
   T* memory = nullptr;
@@ -131,7 +132,7 @@ void Core<T>::carve_workspace(Arena& arena) {
 }
 
 template <class T>
-void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
+void LayerStack<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const std::size_t N = sequences().rows();
   const bool training = options.training, dropout = model.dropout > 0 && training;
   block.request_workspace(arena, sequences(), visits_.size(), training, options.weights_later);
@@ -163,16 +164,16 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
 }
 
 template <class T>
-std::size_t Core<T>::head_rows() const {
+std::size_t LayerStack<T>::head_rows() const {
   constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
   if (options.head_rows > 0) return options.head_rows;
   return ops::head_chunk_rows(options.scored > 0 ? options.scored : sequences().rows(), size.W,
                               sizeof(T), host);
 }
 
-#define INSTANTIATE(T)                                                                   \
-  template Core<T>::Core(const deck::Model&, const ParameterTree&, const Parameters<T>&, \
-                         const TransformerOptions&, Arena&);
+#define INSTANTIATE(T)                                                         \
+  template LayerStack<T>::LayerStack(const deck::Model&, const ParameterTree&, \
+                                     const Parameters<T>&, const TransformerOptions&, Arena&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

@@ -1,4 +1,4 @@
-/// Core shared by training's and decoding's views of a transformer: its parts bound to their
+/// Shared by training's and decoding's views of a transformer: its parts bound to their
 /// parameters, the buffers of their passes, and the course of a pass.
 ///
 /// A step visits the blocks in the order of visits.hpp. A slot is one of the micro-batches in
@@ -22,7 +22,7 @@
 namespace tern::model::detail {
 
 template <class T>
-class Core {
+class LayerStack {
   using A = Accumulate<T>;
 
  public:
@@ -32,10 +32,10 @@ class Core {
     typename Norm<T>::Saved saved;
   };
 
-  Core(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
-       const TransformerOptions& options, Arena& arena);
-  Core(const Core&) = delete;  // the parts refer to each other
-  Core& operator=(const Core&) = delete;
+  LayerStack(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
+             const TransformerOptions& options, Arena& arena);
+  LayerStack(const LayerStack&) = delete;  // the parts refer to each other
+  LayerStack& operator=(const LayerStack&) = delete;
 
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context&) const;
