@@ -197,12 +197,13 @@ std::vector<Range> ParameterTree::counted() const {
 }
 
 template <class T>
-Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, Arena& arena)
-    : Parameters(holds, {{{0, tree.span()}, 0}}, arena) {}
+Parameters<T>::Parameters(const ParameterTree& tree, Purpose purpose, Arena& arena)
+    : Parameters(purpose, {{{0, tree.span()}, 0}}, arena) {}
 
 template <class T>
-Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena)
-    : Parameters(holds,
+Parameters<T>::Parameters(const ParameterTree& tree, Purpose purpose, comm::Group& group,
+                          Arena& arena)
+    : Parameters(purpose,
                  tree.sections(static_cast<std::size_t>(group.rank()),
                                static_cast<std::size_t>(group.size())),
                  arena) {
@@ -210,10 +211,10 @@ Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& g
 }
 
 template <class T>
-Parameters<T>::Parameters(Holds holds, std::vector<Slice> where, Arena& arena)
+Parameters<T>::Parameters(Purpose purpose, std::vector<Slice> where, Arena& arena)
     : sections(std::move(where)) {
   const std::size_t count = sections.back().local + sections.back().count;
-  const bool training = holds == Holds::training;
+  const bool training = purpose == Purpose::training;
   if (training && !std::is_same_v<T, Accumulate<T>>)
     master = arena.vector<Accumulate<T>>("master parameters", Term::parameters, count);
   compute = arena.vector<T>("compute parameters", Term::parameters, count);

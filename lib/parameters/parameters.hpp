@@ -116,7 +116,7 @@ class FullSharding;
 
 /// Purpose of the weights: training keeps masters and gradients next to the compute values,
 /// inference compute values only.
-enum class Holds { training, inference };
+enum class Purpose { training, inference };
 
 /// The arrays of one model. For float and double, `compute` is `master` itself.
 template <class T>
@@ -129,9 +129,9 @@ struct Parameters {
   std::shared_ptr<FullSharding<T>> full_sharding;
 
   /// The whole span.
-  Parameters(const ParameterTree& tree, Holds holds, Arena& arena);
+  Parameters(const ParameterTree& tree, Purpose purpose, Arena& arena);
   /// Fully sharded over `group`; `tree` has Division::units and group.size() parts.
-  Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena);
+  Parameters(const ParameterTree& tree, Purpose purpose, comm::Group& group, Arena& arena);
   /// Draws the initial values on the device: a function of (seed, parameter's place, element of the
   /// whole parameter), the same in `compute` with and without masters.
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
@@ -146,7 +146,7 @@ struct Parameters {
   std::vector<Slice> slices_of(const Parameter& p) const;
 
  private:
-  Parameters(Holds holds, std::vector<Slice> sections, Arena& arena);
+  Parameters(Purpose purpose, std::vector<Slice> sections, Arena& arena);
 };
 
 }  // namespace tern::model

@@ -154,8 +154,8 @@ ops::Products products_of(const deck::Deck& deck) {
 
 namespace {
 
-model::Holds holds_of(const deck::Deck& deck) {
-  return deck.campaign.task == "train" ? model::Holds::training : model::Holds::inference;
+model::Purpose purpose_of(const deck::Deck& deck) {
+  return deck.campaign.task == "train" ? model::Purpose::training : model::Purpose::inference;
 }
 
 bool samples_blocks(const deck::Deck& deck) {
@@ -227,8 +227,8 @@ std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
 template <class T>
 model::Parameters<T> make_parameters(const deck::Deck& deck, const model::ParameterTree& tree,
                                      comm::Group& group, Arena& arena) {
-  if (optimizer::fully_sharded(deck, group.size())) return {tree, holds_of(deck), group, arena};
-  return {tree, holds_of(deck), arena};
+  if (optimizer::fully_sharded(deck, group.size())) return {tree, purpose_of(deck), group, arena};
+  return {tree, purpose_of(deck), arena};
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ struct EngineRun {
   explicit EngineRun(model::ParameterTree t) : tree(std::move(t)) {}
   void request(const deck::Model& m, const generate::EngineOptions& options, Arena& from) {
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::inference, from);
+    parameters.emplace(tree, model::Purpose::inference, from);
     engine.emplace(m, tree, *parameters, options, from);
   }
 };

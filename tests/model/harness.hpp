@@ -207,7 +207,7 @@ class Harness {
   void request(Arena& from) {
     const std::size_t rows = options.batch * options.tokens;
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::training, from);
+    parameters.emplace(tree, model::Purpose::training, from);
     transformer.emplace(description, tree, *parameters, options, from);
     tokens = from.vector<std::int32_t>("tokens", Term::data, rows);
     targets = from.vector<std::int32_t>("targets", Term::data, rows);

@@ -149,7 +149,7 @@ class Pass {
     if (kind == "refinement")
       options.connected = static_cast<std::size_t>(deck::connected_steps(deck_));
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::training, from);
+    parameters.emplace(tree, model::Purpose::training, from);
     transformer.emplace(deck_.model, tree, *parameters, options, from);
     objective = objective::make_objective<T>(deck_, objective::Shape{rows_, positions_, 1}, from);
     losses_ = from.template vector<A>("losses", Term::data, scored);
