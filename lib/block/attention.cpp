@@ -32,7 +32,8 @@ Mask part_of(const Mask& mask, Range sequences) {
 }
 
 template <class T>
-Attention<T>::Attention(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+Attention<T>::Attention(const deck::Model& model, const ModelShard& share,
+                        const BlockShared<T>& shared)
     : shared_(shared),
       size_(model, share),
       eps_(model.norm_eps),

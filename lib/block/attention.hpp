@@ -1,7 +1,7 @@
 /// Grouped-query attention (GQA): fused q, k and v projections, optional RMSNorm of each query and
 /// key head (Qwen3), rotation, softmax attention, output projection.
 ///
-/// Tensor ranks hold whole heads (share.hpp).
+/// Tensor ranks hold whole heads (model_shard.hpp).
 #pragma once
 #include <functional>
 
@@ -51,7 +51,7 @@ class Attention {
   using Attend = std::function<void(const Parameters&, const Saved&, const MapInput<T>& input,
                                     Range sequences)>;
 
-  Attention(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
+  Attention(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   static Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at);
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.

@@ -24,7 +24,7 @@ std::vector<Divided> divided_of_block(const deck::Model& m) {
 }
 
 template <class T>
-Block<T>::Block(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+Block<T>::Block(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared)
     : attention(model, share, shared),
       experts(model, share, shared),
       shared_(shared),

@@ -53,7 +53,7 @@ class Block {
     typename Experts<T>::Saved experts;
   };
 
-  Block(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
+  Block(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   /// Everything except `input` and, in evaluation, `middle`.
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;

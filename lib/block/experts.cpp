@@ -31,7 +31,7 @@ std::vector<Divided> divided_of_experts(const deck::Model& m) {
 }
 
 template <class T>
-Experts<T>::Experts(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+Experts<T>::Experts(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared)
     : shared_(shared), size_(model, share), renormalize_(model.renormalize_experts) {}
 
 template <class T>

@@ -35,7 +35,7 @@ class Experts {
     ops::Routing routing;
   };
 
-  Experts(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
+  Experts(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   Saved narrow(const Saved& whole, std::size_t rows) const;

@@ -26,7 +26,7 @@ void declare_mlp(const deck::Model& m, const std::string& at, Declaration& d) {
 std::vector<Divided> divided_of_mlp(const deck::Model& m) { return {{"ffn_hidden", m.ffn_hidden}}; }
 
 template <class T>
-Mlp<T>::Mlp(const deck::Model& model, const Share& share, const BlockShared<T>& shared)
+Mlp<T>::Mlp(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared)
     : shared_(shared),
       activation_(deck::activation_of(model)),
       F_(static_cast<std::size_t>(model.ffn_hidden) / share.tensors) {}

@@ -1,7 +1,7 @@
 /// Dense feed-forward half of a block: up projection, fused with the gate's if gated; activation;
 /// down projection.
 ///
-/// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
+/// Tensor ranks hold rows of gate and up and columns of down (model_shard.hpp).
 #pragma once
 #include "block/dimensions.hpp"
 #include "block/shared.hpp"
@@ -26,7 +26,7 @@ class Mlp {
     linear::Scale scale, dup_scale;  // of `activated` and of the gradient of `up`
   };
 
-  Mlp(const deck::Model& model, const Share& share, const BlockShared<T>& shared);
+  Mlp(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved part(const Saved& whole, Range rows);

@@ -4,7 +4,7 @@
 
 #include "memory/views.hpp"
 #include "ops/context.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 
 namespace tern::model {
 
@@ -13,9 +13,10 @@ class ModelParallel {
  public:
   /// `sends_later`: see below. The first exchange throws InternalError if a share of a model has no
   /// mesh.
-  ModelParallel(const Share& share, bool sends_later) : share_(share), sends_later_(sends_later) {}
+  ModelParallel(const ModelShard& share, bool sends_later)
+      : share_(share), sends_later_(sends_later) {}
 
-  const Share& share() const { return share_; }
+  const ModelShard& share() const { return share_; }
   /// The tensor ranks.
   comm::Group& tensor() const { return mesh().tensor(); }
 
@@ -46,7 +47,7 @@ class ModelParallel {
   void send(const ops::Context&, Matrix<T> values, int stage) const;
   void receive(const ops::Context&, Matrix<T> values, int stage) const;
 
-  Share share_;
+  ModelShard share_;
   bool sends_later_;
   mutable Message waiting_;  // deferred; not logical state
 };

@@ -58,7 +58,7 @@ struct BlockShared {
   Matrix<T> branch;   // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;  // partial sums of norms' backward, in training
 
-  BlockShared(const deck::Model& model_, const Share& share, bool sends_later,
+  BlockShared(const deck::Model& model_, const ModelShard& share, bool sends_later,
               const linear::PrecisionOptions& options, const Parameters<T>& parameters,
               Arena& arena)
       : model(model_),

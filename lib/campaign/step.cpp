@@ -130,7 +130,7 @@ template <class T, class Read, class DropoutOf>
 void run_pipeline(workload::Workload<T>& w, std::size_t count,
                   AccumulationSteps<T>& accumulation_steps, const Read& read,
                   const DropoutOf& dropout_of) {
-  const model::Share& share = w.model.share();
+  const model::ModelShard& share = w.model.share();
   const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
   const auto backward = [&](std::size_t micro) {
     if (micro > 0 && micro + 1 < count) accumulation_steps.run_weight_gradients();

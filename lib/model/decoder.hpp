@@ -57,7 +57,7 @@ class Decoder {
   /// Places: visits to blocks in one step of a recursive model; layers() of a plain one.
   std::size_t places() const { return stack_.visits().size(); }
   const Attention<T>& attention() const { return stack_.block.attention; }
-  const Share& share() const { return stack_.share(); }
+  const ModelShard& share() const { return stack_.share(); }
 
   /// Runs a pass over the runs, together the rows of `sequences`; a recursive model takes `steps`
   /// steps. The result (N, D), input of logits_of(), is valid until the next pass.

@@ -28,7 +28,7 @@ struct TransformerOptions {
 };
 
 /// Whether the last block computes no rows after its attention but those that are scored.
-bool computes_scored_only(const deck::Model& model, const Share& share,
+bool computes_scored_only(const deck::Model& model, const ModelShard& share,
                           const TransformerOptions& options);
 
 /// The rows of a pass, N = B*T of them.

@@ -26,7 +26,7 @@ class Transformer {
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) { stack_.prepare(context); }
 
-  const Share& share() const { return stack_.share(); }
+  const ModelShard& share() const { return stack_.share(); }
   std::size_t passes() const { return stack_.passes(); }  // over the blocks per step
   /// Inputs and outputs of a block's linear maps that may be multiplied in fp8.
   std::vector<linear::MapShape> maps() const {

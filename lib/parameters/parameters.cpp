@@ -35,7 +35,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 }  // namespace
 
 ParameterTree::ParameterTree(const Declarations& whole, std::size_t parts, Division division,
-                             const Share& share)
+                             const ModelShard& share)
     : share_(share), layers_(layers_of(whole.model, share)), kv_heads_(size(whole.model.kv_heads)) {
   const std::vector<Declaration>& declared = whole.parts;
   unit_line_ = alignment * (division == Division::units ? parts : 1);

@@ -21,7 +21,7 @@
 #include "memory/arena.hpp"
 #include "ops/context.hpp"
 #include "parameters/declaration.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 
 namespace tern::model {
 
@@ -68,7 +68,7 @@ class ParameterTree {
   /// but a part is no smaller than all experts' groups of a layer. Holds the parameters of `share`,
   /// which has passed workload::check_division().
   explicit ParameterTree(const Declarations& declared, std::size_t parts = 1,
-                         Division division = Division::anywhere, const Share& share = {});
+                         Division division = Division::anywhere, const ModelShard& share = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Throws InternalError if there is none of that name.
@@ -84,7 +84,7 @@ class ParameterTree {
   const std::vector<Unit>& units() const { return units_; }
   /// Sections of the span that rank `part` of `parts` holds; with one part, the whole span.
   std::vector<Slice> sections(std::size_t part, std::size_t parts) const;
-  const Share& share() const { return share_; }
+  const ModelShard& share() const { return share_; }
   /// Ranges of the span that this rank counts: over all ranks of a replica, each parameter once.
   /// The whole span on a single rank.
   std::vector<Range> counted() const;
@@ -100,7 +100,7 @@ class ParameterTree {
   bool holds(Stages stages, std::int64_t layer) const;
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
-  Share share_;
+  ModelShard share_;
   Range layers_;  // on this stage
   std::size_t kv_heads_;
   std::uint64_t place_ = 0;  // index of the next parameter

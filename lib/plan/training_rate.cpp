@@ -8,7 +8,7 @@
 #include "objective/objective.hpp"
 #include "objective/refinement.hpp"
 #include "optimizer/update.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/operations.hpp"
 
@@ -289,7 +289,7 @@ class Stage {
   const deck::Model& m_;
   const Operations& op_;
   comm::Extents extents_;
-  model::Share share_;
+  model::ModelShard share_;
   double rows_, scored_;
   detail::Attention attention_;
   bool full_;

@@ -175,7 +175,7 @@ std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
 }
 
 model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout,
-                                              const model::Share& share, bool fp8_available) {
+                                              const model::ModelShard& share, bool fp8_available) {
   model::TransformerOptions options{layout.per_rank, layout.tokens};
   options.training = deck.campaign.task == "train";
   options.recompute = deck::recomputes(deck.precision);

@@ -13,7 +13,7 @@ using Tokens = std::vector<std::int32_t>;
 template <class T>
 struct EngineRun {
   EngineRun(const deck::Model& m, const generate::EngineOptions& options, std::uint64_t seed = 3,
-            const model::Share& share = {})
+            const model::ModelShard& share = {})
       : tree(model::declare(m), 1, model::Division::anywhere, share),
         arena(planned(m, options, share)) {
     request(m, options, arena);
@@ -36,7 +36,7 @@ struct EngineRun {
   }
 
   static std::size_t planned(const deck::Model& m, const generate::EngineOptions& options,
-                             const model::Share& share = {}) {
+                             const model::ModelShard& share = {}) {
     Arena measure;
     EngineRun plan{model::ParameterTree(model::declare(m), 1, model::Division::anywhere, share)};
     plan.request(m, options, measure);

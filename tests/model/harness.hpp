@@ -94,7 +94,8 @@ class Harness {
  public:
   using A = Accumulate<T>;
 
-  Harness(const deck::Model& m, const model::TransformerOptions& o, const model::Share& share = {})
+  Harness(const deck::Model& m, const model::TransformerOptions& o,
+          const model::ModelShard& share = {})
       : description(m),
         options(o),
         tree(model::declare(m), 1, model::Division::anywhere, share),

@@ -19,7 +19,8 @@ Declaration declare_embedding(const deck::Model& m) {
 }
 
 template <class T>
-Embedding<T> Embedding<T>::bind(const deck::Model& m, const Binder<T>& binder, const Share& share) {
+Embedding<T> Embedding<T>::bind(const deck::Model& m, const Binder<T>& binder,
+                                const ModelShard& share) {
   Embedding e;
   if (!share.first()) return e;
   e.tokens = binder.linear({"model/embed_tokens"});
@@ -34,7 +35,7 @@ template <class T>
 void Embedding<T>::forward(const ops::Context& context, const ModelParallel<T>& links,
                            Vector<const std::int32_t> numbers, std::size_t period, int at,
                            Vector<const std::int32_t> of_levels, Matrix<T> to) const {
-  const Share& share = links.share();
+  const ModelShard& share = links.share();
   if (share.tensors == 1) {
     ops::embedding_forward<T>(context, numbers, tokens.weight, positions.weight, period, at, to);
   } else {

@@ -15,7 +15,7 @@ struct Embedding {
   Linear<T> tokens, positions, levels;  // (W, D), (context, D), (levels, D) or empty
   std::size_t first = 0;                // first of this rank's W tokens
 
-  static Embedding bind(const deck::Model&, const Binder<T>&, const Share&);
+  static Embedding bind(const deck::Model&, const Binder<T>&, const ModelShard&);
 
   /// to (n, D) from n tokens, in sequences of `period` tokens that start at position `at`.
   void forward(const ops::Context&, const ModelParallel<T>&, Vector<const std::int32_t> tokens,

@@ -116,7 +116,7 @@ void Head<T>::loss_backward(const ops::Context& context, const ModelParallel<T>&
 template <class T>
 void Head<T>::logits_of(const ops::Context& context, const ModelParallel<T>& links,
                         Matrix<const T> rows, Matrix<T> result) const {
-  const Share& share = links.share();
+  const ModelShard& share = links.share();
   if (share.last() && !divided(links))
     ops::linear_forward<T>(context, rows, map.weight, {}, result);
   if (share.last() && divided(links)) {

@@ -40,7 +40,7 @@ class LayerStack {
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context&) const;
 
-  const Share& share() const { return shared.links.share(); }
+  const ModelShard& share() const { return shared.links.share(); }
   std::size_t layers() const { return layers_.size(); }  // on this stage
   std::size_t passes() const { return recursion.passes(); }
   /// Visits to blocks in a step, and final norms.
