@@ -117,7 +117,7 @@ struct Program {
           Arena& arena)
       : tree(model::declare(m), 1, model::Division::anywhere, model::share_of(mesh)),
         context(ops::make_context(arena, true, "auto")),
-        parameters(tree, model::Holds::inference, arena),
+        parameters(tree, model::Purpose::inference, arena),
         engine(m, tree, parameters, options, arena) {}
   model::ParameterTree tree;
   ops::Context context;

@@ -89,7 +89,7 @@ double operations(std::size_t rows, std::size_t columns) {
 struct World {
   World(Arena& arena, bool accelerated, const model::ParameterTree& tree, std::size_t group_bytes)
       : context(ops::make_context(arena, accelerated, "portable")),
-        parameters(tree, model::Holds::training, arena),
+        parameters(tree, model::Purpose::training, arena),
         scale(arena.vector<float>("scale", Term::workspace, 1)),
         before(arena.bytes(Term::workspace)),
         muon({}, tree, {0, tree.span()}, arena, group_bytes),

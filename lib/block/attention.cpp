@@ -10,14 +10,14 @@ void declare_attention(const deck::Model& m, const std::string& at, Declaration&
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const std::size_t D = size(m.hidden), E = size(m.head_dim);
   const std::size_t q = size(m.heads) * E, kv = size(m.kv_heads) * E;
-  d.linear({{at + "q_proj", q, Held::rows},
-            {at + "k_proj", kv, Held::kv_rows},
-            {at + "v_proj", kv, Held::kv_rows}},
+  d.linear({{at + "q_proj", q, Placement::rows},
+            {at + "k_proj", kv, Placement::kv_rows},
+            {at + "v_proj", kv, Placement::kv_rows}},
            D, {0, m.init_std}, m.attention_bias);
-  d.linear({{at + "o_proj", D, Held::columns}}, q, initial_residual(m), m.attention_bias);
+  d.linear({{at + "o_proj", D, Placement::columns}}, q, initial_residual(m), m.attention_bias);
   if (!m.qk_norm) return;
-  d.add({at + "q_norm/weight", {E}, {1, 0}, Held::whole_of_heads});
-  d.add({at + "k_norm/weight", {E}, {1, 0}, Held::whole_of_heads});
+  d.add({at + "q_norm/weight", {E}, {1, 0}, Placement::whole_of_heads});
+  d.add({at + "k_norm/weight", {E}, {1, 0}, Placement::whole_of_heads});
 }
 
 std::vector<Divided> divided_of_attention(const deck::Model& m) {
@@ -32,8 +32,9 @@ Mask part_of(const Mask& mask, Range sequences) {
 }
 
 template <class T>
-Attention<T>::Attention(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common),
+Attention<T>::Attention(const deck::Model& model, const ModelShard& share,
+                        const BlockShared<T>& shared)
+    : shared_(shared),
       size_(model, share),
       eps_(model.norm_eps),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
@@ -69,8 +70,8 @@ typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::stri
     s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
   }
   s.result = matrix("/attention", H * E);
-  s.scale = common_.precision.request_scale(arena, label + "/attention");
-  s.dqkv_scale = common_.precision.request_scale(arena, label + "/qkv gradient");
+  s.scale = shared_.precision.request_scale(arena, label + "/attention");
+  s.dqkv_scale = shared_.precision.request_scale(arena, label + "/qkv gradient");
   s.lse = arena.matrix<A>(label + "/lse", Term::activations, sequences.batch * H, sequences.tokens);
   return s;
 }
@@ -89,9 +90,9 @@ typename Attention<T>::Saved Attention<T>::part(const Saved& whole, Range sequen
 }
 
 template <class T>
-void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences, bool whole) {
+void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences, bool later) {
   dresult_ = carver.matrix(sequences.rows(), size_.H * size_.E);
-  if (whole) dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
+  if (!later) dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
 }
 
 template <class T>
@@ -115,7 +116,7 @@ void Attention<T>::prepare(const ops::Context& context) const {
 template <class T>
 MapInput<T> Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                                   const MapInput<T>& x, const Attend& attend, Range sequences,
-                                  const Subset<T>& subset) const {
+                                  const ScoredRows<T>& subset) const {
   p.qkv->forward(context, x, s.qkv);
   const MapInput<T> input = output_input(p, s, subset, linear::Use::forward);
   attend(p, s, input, sequences);
@@ -125,14 +126,14 @@ MapInput<T> Attention<T>::forward(const ops::Context& context, const Parameters&
 }
 
 template <class T>
-MapInput<T> Attention<T>::output_input(const Parameters& p, const Saved& s, const Subset<T>& subset,
-                                       linear::Use use) const {
+MapInput<T> Attention<T>::output_input(const Parameters& p, const Saved& s,
+                                       const ScoredRows<T>& subset, linear::Use use) const {
   return p.output->input(subset.wanted() ? of_subset(subset) : s.result, s.scale, use);
 }
 
 template <class T>
 void Attention<T>::gather_output(const ops::Context& context, const Saved& s,
-                                 const Subset<T>& subset) const {
+                                 const ScoredRows<T>& subset) const {
   if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.result, of_subset(subset));
 }
 
@@ -181,27 +182,25 @@ void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequ
 // ---- backward ----
 
 template <class T>
-void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                            const MapInput<T>& x, const Mask& mask, const MapGradient<T>& dbranch,
-                            Matrix<T> dx, const Subset<T>& subset) const {
+Stream<T> Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                                 const MapInput<T>& x, const Mask& mask,
+                                 const BranchGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx,
+                                 WeightGradients<T>& weights, const ScoredRows<T>& subset) const {
   const MapInput<T> result = output_input(p, s, subset, linear::Use::weight_gradient);
   gather_output(context, s, subset);
   linear::round_again<T>(context, result);
-  // The gradient of the output's weight waits for the exchange, unless its buffers serve again.
-  const bool waits = common_.links.share().tensors > 1 && !dbranch.rounded.wanted() &&
-                     dbranch.values.data() != common_.branch.data() && !subset.wanted();
-  const auto output_weight = [&] { p.output->weight_gradient(context, dbranch, result); };
-  if (!waits) output_weight();
-  result_gradient(context, p, dbranch, subset);
-  const MapGradient<T> dqkv = qkv_gradient(context, p, s, mask, dqkv_);
-  common_.map_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
-    if (waits) output_weight();
-  });
+  weights.add(context, p.output, dbranch, result);
+  if (dbranch.in_workspace() || subset.wanted()) weights.run(context);  // which serves again
+  result_gradient(context, p, dbranch.dy, subset);
+  const MapGradient<T> gradient = qkv_gradient(context, p, s, mask, dqkv);
+  weights.add(context, p.qkv, gradient, x);
+  return shared_.input_gradient(context, p.qkv, gradient, dx, weights);
 }
 
 template <class T>
 void Attention<T>::result_gradient(const ops::Context& context, const Parameters& p,
-                                   const MapGradient<T>& dbranch, const Subset<T>& subset) const {
+                                   const MapGradient<T>& dbranch,
+                                   const ScoredRows<T>& subset) const {
   if (!subset.wanted()) return p.output->input_gradient(context, dbranch, dresult_);
   const Matrix<T> some = of_subset(subset);
   p.output->input_gradient(context, dbranch, some);
@@ -248,26 +247,10 @@ void Attention<T>::head_norms_backward(const ops::Context& context, const Parame
                                          .table = rotary_,
                                          .positions = {0, mask.positions},
                                          .dgain = gain.dgain,
-                                         .partial = common_.partial});
+                                         .partial = shared_.partial});
   };
   norm(0, size_.H, p.norm_q, s.rstd_q);
   norm(size_.H, size_.K, p.norm_k, s.rstd_k);
-}
-
-template <class T>
-void Attention<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
-                                   const Mask& mask, const MapGradient<T>& dbranch, Matrix<T> dqkv,
-                                   Matrix<T> dx) const {
-  result_gradient(context, p, dbranch, {});
-  p.qkv->input_gradient(context, qkv_gradient(context, p, s, mask, dqkv), dx);
-}
-
-template <class T>
-void Attention<T>::backward_weights(const ops::Context& context, const Parameters& p,
-                                    const Saved& s, const MapInput<T>& x,
-                                    const MapGradient<T>& dbranch, Matrix<T> dqkv) const {
-  p.output->weight_gradient(context, dbranch, {s.result});
-  p.qkv->weight_gradient(context, {dqkv}, x);
 }
 
 template class Attention<float>;

@@ -1,12 +1,12 @@
 /// Grouped-query attention (GQA): fused q, k and v projections, optional RMSNorm of each query and
 /// key head (Qwen3), rotation, softmax attention, output projection.
 ///
-/// Tensor ranks hold whole heads (share.hpp).
+/// Tensor ranks hold whole heads (model_shard.hpp).
 #pragma once
 #include <functional>
 
-#include "block/common.hpp"
 #include "block/dimensions.hpp"
+#include "block/shared.hpp"
 #include "memory/narrow.hpp"
 #include "parameters/declaration.hpp"
 
@@ -51,15 +51,15 @@ class Attention {
   using Attend = std::function<void(const Parameters&, const Saved&, const MapInput<T>& input,
                                     Range sequences)>;
 
-  Attention(const deck::Model& model, const Share& share, const Common<T>& common);
+  Attention(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   static Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at);
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.
   Saved part(const Saved& whole, Range sequences, std::size_t tokens) const;
-  /// Workspace of backward; carved buffers may be overwritten between backward calls. whole: of
-  /// backward() as well, not only of its halves.
+  /// Workspace of backward; carved buffers may be overwritten between backward calls. `later`:
+  /// gradients of weights run later.
   void request_workspace(Arena& arena, const Sequences& sequences);
-  void carve_workspace(Carver<T>& carver, const Sequences& sequences, bool whole);
+  void carve_workspace(Carver<T>& carver, const Sequences& sequences, bool later);
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const;
   /// `positions`: rows of the rotary table.
@@ -68,26 +68,22 @@ class Attention {
   /// From x (N, D), the rows of `sequences`; the input of the last map, `output`, for all rows or a
   /// subset.
   MapInput<T> forward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                      const Attend& attend, Range sequences, const Subset<T>& subset = {}) const;
+                      const Attend& attend, Range sequences,
+                      const ScoredRows<T>& subset = {}) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
   /// Only head norms and rotation to the rows' positions; in evaluation in place.
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
-  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D), or (M', D) of a
-  /// subset.
-  void backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                const Mask&, const MapGradient<T>& dbranch, Matrix<T> dx,
-                const Subset<T>& subset = {}) const;
-  // The two halves of it, on one tensor rank, which leave x and `result` as they are. dqkv (N,
-  // (H + 2K) E): gradient of the projection's output, not `qkv`.
-  void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                       const MapGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                        const MapGradient<T>& dbranch, Matrix<T> dqkv) const;
+  /// Gradient of x, in dx (N, D), which may be x unless gradients of weights run later, from that of
+  /// the branch (N, D), or (M', D) of a subset. dqkv (N, (H + 2K) E): for the gradient of the
+  /// projection's output; not `qkv`.
+  Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                     const Mask&, const BranchGradient<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx,
+                     WeightGradients<T>&, const ScoredRows<T>& subset = {}) const;
 
-  /// Gradient (N, (H + 2K) E) of the projection's output, after backward and until the next one.
-  Matrix<const T> dqkv() const { return dqkv_; }
+  /// Workspace (N, (H + 2K) E) for the gradient of the projection's output.
+  Matrix<T> dqkv() const { return dqkv_; }
 
   /// Norm and rotation, for operations that fuse them into the store to a cache.
   ops::HeadStage<T> head_stage(const Parameters& p) const {
@@ -104,15 +100,16 @@ class Attention {
   static Matrix<T> placed(const Saved& s) { return s.placed.size() > 0 ? s.placed : s.qkv; }
   void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&) const;
   /// Input of the output map: rows of `result`, which gather_output() copies if they are a subset.
-  MapInput<T> output_input(const Parameters&, const Saved&, const Subset<T>&, linear::Use) const;
-  void gather_output(const ops::Context&, const Saved&, const Subset<T>&) const;
+  MapInput<T> output_input(const Parameters&, const Saved&, const ScoredRows<T>&,
+                           linear::Use) const;
+  void gather_output(const ops::Context&, const Saved&, const ScoredRows<T>&) const;
   /// Workspace (M', H E) of a subset, where the gradient of the projection comes later.
-  Matrix<T> of_subset(const Subset<T>& subset) const {
+  Matrix<T> of_subset(const ScoredRows<T>& subset) const {
     return as_matrix(dqkv_.data(), subset.padded(), size_.H * size_.E);
   }
   /// The gradient of `result`.
   void result_gradient(const ops::Context&, const Parameters&, const MapGradient<T>& dbranch,
-                       const Subset<T>&) const;
+                       const ScoredRows<T>&) const;
   /// The gradient of the projection's output, from that of `result`, written to dqkv.
   MapGradient<T> qkv_gradient(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                               Matrix<T> dqkv) const;
@@ -120,7 +117,7 @@ class Attention {
   void head_norms_backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                            Matrix<T> dqkv) const;
 
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Dimensions size_;
   double eps_, scale_, rope_base_;
   bool rope_, qk_norm_;

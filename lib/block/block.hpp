@@ -53,76 +53,54 @@ class Block {
     typename Experts<T>::Saved experts;
   };
 
-  Block(const deck::Model& model, const Share& share, const Common<T>& common);
+  Block(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   /// Everything except `input` and, in evaluation, `middle`.
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The same buffers for fewer rows.
   Saved narrow(const Saved& whole, const Sequences&) const;
-  /// Workspace shared by the `places` places of a pass.
-  void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training);
-  void request_workspace_of_halves(Arena& arena, const Sequences&);  // of backward_inputs()
+  /// Workspace shared by the `places` places of a pass. `later`: gradients of weights run later.
+  void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training,
+                         bool later);
   /// Linear maps whose precision is chosen: all but experts and their router.
   static std::vector<Map<T>> maps_of(const Parameters& p);
 
-  /// From `input` of Saved to `output`, of all rows or a subset; if that is empty, only as far as
-  /// backward needs. With several tensor ranks, open Common::sums make the input at first, and the
-  /// output at the end.
-  void forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-               const BlockDropout&, Matrix<T> output, const Sequences&,
-               const Subset<T>& subset = {}) const;
-  /// dstream (N, D): in, gradient of the block's output, unless a subset's stream is; out, of its
-  /// input. `known`: a norm's backward wrote it last, so Common::dstream has its magnitude.
+  /// From the stream, whose rows are `input` of Saved, to `output`, of all rows or a subset; if that
+  /// is empty, only as far as backward needs. Sums of the result may be pending for the next norm.
+  Stream<T> forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
+                    const BlockDropout&, Stream<T> stream, Matrix<T> output, const Sequences&,
+                    const ScoredRows<T>& subset = {}) const;
+  /// dstream: in, gradient of the block's output, unless a subset's stream is; out, of its input. If
+  /// gradients of weights run later, it moves from the rows of the output to those of the input.
   /// balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream, bool known,
-                const Subset<T>& subset = {}) const;
-  /// What backward_inputs() leaves for backward_weights(): the gradient of the block's output (N, D)
-  /// and, as a place for it, that of the projection to q, k and v.
-  struct Gradients {
-    Matrix<T> stream, qkv;
-  };
-  // The two halves of backward(), on one tensor rank, without fp8 and experts: the gradients of
-  // weights may wait until those of the inputs of all blocks are known ("Zero Bubble Pipeline
-  // Parallelism", Qi et al., arXiv 2401.10241, section 2). After the first half `input` of Saved
-  // holds the gradient of the block's input, and attention.qkv is free for that of the block before.
-  void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                       const BlockDropout&, const Gradients&) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const BlockDropout&,
-                        const Gradients&) const;
+                const BlockDropout&, Vector<const A> balanced, StreamGradient<T>& dstream,
+                WeightGradients<T>&, const ScoredRows<T>& subset = {}) const;
 
-  bool has_experts() const { return has_experts_; }
+  bool has_experts() const { return shared_.model.experts > 0; }
   Attention<T> attention;
   Experts<T> experts;
 
  private:
-  /// Inputs of the two halves.
-  struct Inputs {
-    MapInput<T> attention, feed_forward;
-  };
-  Inputs normed(const Parameters&, const Saved&) const;
+  /// Of the feed-forward half.
+  MapInput<T> feed_forward_input(const Parameters&, const Saved&, Range rows) const;
   /// The same buffers, those of the feed-forward half for the rows of a subset.
-  Saved with_rows(const Saved& whole, const Subset<T>&) const;
-  // forward() in pieces, so that the sums over tensor ranks of one overlap with the other.
-  void forward_in_pieces(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-                         const Residual<T>& of_attention, const Residual<T>& of_mlp,
-                         const Sequences&) const;
-  MapInput<T> attended(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-                       Range sequences, std::size_t tokens, std::size_t slot) const;
-  /// Norm::forward of x, which an open one of Common::sums may make.
+  Saved with_rows(const Saved& whole, const ScoredRows<T>&) const;
+  /// Adds the branch of x, rows of a piece of the second half, to the stream.
+  void feed_forward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                    Stream<T>& to, const Piece&, const ops::DropoutKey&) const;
+  /// Norm::forward of a piece of x, rows of the stream.
   void norm_forward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
-                    Matrix<const T> x, const MapInput<T>& y) const;
-  /// Norm::backward of dy, which open Common::sums make, added to dstream.
+                    Stream<T>& stream, const Piece&, Matrix<const T> x, const MapInput<T>& y) const;
+  /// Norm::backward of dy, added to the gradient of the stream; `later`: that is left in x.
   void norm_backward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
-                     Matrix<const T> x, Matrix<const T> dy, Matrix<T> dstream,
-                     const ops::DropoutKey& next) const;
+                     Matrix<T> x, Stream<T> dy, StreamGradient<T>& dstream,
+                     const ops::DropoutKey& next, bool later) const;
 
-  const Common<T>& common_;
-  bool has_experts_;
-  std::size_t D_;
+  const BlockShared<T>& shared_;
   Norm<T> norm_;
   Mlp<T> mlp_;
-  Matrix<T> dactivated_, dnormed_;  // (N, F), (N, D)
+  Matrix<T> dnormed_;  // (N, D), if gradients of weights run later
 };
 
 }  // namespace tern::model

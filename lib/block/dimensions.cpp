@@ -11,7 +11,7 @@ std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value)
 
 }  // namespace
 
-Dimensions::Dimensions(const deck::Model& m, const Share& share)
+Dimensions::Dimensions(const deck::Model& m, const ModelShard& share)
     : D(size_of(m.hidden)),
       H(size_of(m.heads) / share.tensors),
       K(size_of(m.kv_heads) * kv_replicas(m, share.tensors) / share.tensors),

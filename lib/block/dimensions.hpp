@@ -1,7 +1,7 @@
 /// Sizes of a model and of a pass over it, in the project's letters.
 #pragma once
 #include "deck/deck.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 
 namespace tern::model {
 
@@ -11,7 +11,7 @@ struct Dimensions {
   std::size_t W;        // rows of embedding and head on this rank; V if undivided
   std::size_t X, k;     // experts, experts per token; 0 and 1 if dense
   std::size_t qkv, up;  // widths of the fused projections: (H + 2K) E, and 2F or F
-  explicit Dimensions(const deck::Model& model, const Share& share = {});
+  explicit Dimensions(const deck::Model& model, const ModelShard& share = {});
 };
 
 /// The rows of a pass: B sequences of T tokens.

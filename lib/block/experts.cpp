@@ -11,17 +11,17 @@ void declare_experts(const deck::Model& m, const std::string& at, Declaration& d
   const auto module = [&](std::size_t expert, const char* name) {
     return fmt::format("{}experts/{}/{}", at, expert, name);
   };
-  d.linear({{at + "gate", X, Held::whole}}, D, {0, m.init_std}, false);
+  d.linear({{at + "gate", X, Placement::whole}}, D, {0, m.init_std}, false);
   d.linears(X,
             [&](std::size_t e) {
-              return std::vector<Module>{{module(e, "gate_proj"), F, Held::rows},
-                                         {module(e, "up_proj"), F, Held::rows}};
+              return std::vector<Module>{{module(e, "gate_proj"), F, Placement::rows},
+                                         {module(e, "up_proj"), F, Placement::rows}};
             },
             D, {0, m.init_std});
   d.linears(
       X,
       [&](std::size_t e) {
-        return std::vector<Module>{{module(e, "down_proj"), D, Held::columns}};
+        return std::vector<Module>{{module(e, "down_proj"), D, Placement::columns}};
       },
       F, initial_residual(m));
 }
@@ -31,8 +31,8 @@ std::vector<Divided> divided_of_experts(const deck::Model& m) {
 }
 
 template <class T>
-Experts<T>::Experts(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common), size_(model, share), renormalize_(model.renormalize_experts) {}
+Experts<T>::Experts(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared)
+    : shared_(shared), size_(model, share), renormalize_(model.renormalize_experts) {}
 
 template <class T>
 typename Experts<T>::Parameters Experts<T>::bind(const Binder<T>& binder,
@@ -100,7 +100,7 @@ Matrix<T> Experts<T>::values(const Saved& s) const {
 
 template <class T>
 void Experts<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                         Matrix<const T> x, const Residual<T>& residual) const {
+                         Matrix<const T> x) const {
   const ops::Routing& to = s.routing;
   const Matrix<T> logits = narrow_rows(logits_, x.extent(0));
   ops::linear_forward<T>(context, x, p.router.weight, {}, logits);
@@ -108,16 +108,21 @@ void Experts<T>::forward(const ops::Context& context, const Parameters& p, const
   ops::sort_pairs(context, to);
   ops::grouped_forward<T>(context, to.offsets, {x, to.tokens}, p.up.weight, s.up);
   ops::weighted_swiglu<T>(context, s.up, s.weights, to.pairs, s.activated);
-  residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> result) {
-    ops::grouped_forward<T>(context, to.offsets, {s.activated}, p.down.weight, values(s));
-    ops::combine<T>(context, values(s), to.rows, added, result);
+}
+
+template <class T>
+void Experts<T>::add(const ops::Context& context, const Parameters& p, const Saved& s,
+                     Stream<T>& to, Matrix<const T> added, const ops::DropoutKey& dropout) const {
+  shared_.add(context, to, added, dropout, [&](Matrix<const T> to_add, Matrix<T> result) {
+    ops::grouped_forward<T>(context, s.routing.offsets, {s.activated}, p.down.weight, values(s));
+    ops::combine<T>(context, values(s), s.routing.rows, to_add, result);
   });
 }
 
 template <class T>
-void Experts<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                          Matrix<const T> x, Matrix<const T> dbranch, Vector<const A> balanced,
-                          Matrix<T> dx) const {
+Stream<T> Experts<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                               Matrix<const T> x, Matrix<const T> dbranch, Vector<const A> balanced,
+                               Matrix<T> dx) const {
   const ops::Routing& to = s.routing;
   const ops::Gathered<T> dout{dbranch, to.tokens}, in{x, to.tokens};
   const Matrix<T> dactivated = s.activated, dup = s.up;
@@ -126,7 +131,7 @@ void Experts<T>::backward(const ops::Context& context, const Parameters& p, cons
   ops::weighted_swiglu_backward<T>(context, s.up, s.weights, to.pairs, dactivated, dup, dweights_);
   ops::grouped_backward_weight<T>(context, to.offsets, {dup}, in, p.up.dweight);
   ops::grouped_backward_input<T>(context, to.offsets, {dup}, p.up.weight, values(s));
-  common_.links.sum(context, dweights_);
+  shared_.links.sum(context, dweights_);
   ops::route_backward<T>(context, {.renormalize = renormalize_,
                                    .probabilities = s.probabilities,
                                    .experts = to.experts,
@@ -136,8 +141,9 @@ void Experts<T>::backward(const ops::Context& context, const Parameters& p, cons
                                    .dlogits = logits_});
   ops::linear_backward_weight<T>(context, logits_, x, p.router.dweight, {});
   ops::combine<T>(context, values(s), to.rows, {}, dx);
-  common_.links.sum(context, dx);
+  shared_.links.sum(context, dx);
   ops::linear_backward_input<T>(context, logits_, p.router.weight, dx, ops::Write::add);
+  return Stream<T>(shared_.sums, dx);
 }
 
 // ---- load balance ----

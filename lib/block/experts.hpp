@@ -6,8 +6,8 @@
 ///
 /// Tensor ranks divide each expert; every rank routes all tokens.
 #pragma once
-#include "block/common.hpp"
 #include "block/dimensions.hpp"
+#include "block/shared.hpp"
 #include "ops/ops.hpp"
 #include "parameters/declaration.hpp"
 
@@ -35,20 +35,22 @@ class Experts {
     ops::Routing routing;
   };
 
-  Experts(const deck::Model& model, const Share& share, const Common<T>& common);
+  Experts(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   Saved narrow(const Saved& whole, std::size_t rows) const;
   /// Workspace for passes of `rows` tokens over `places` expert layers.
   void request_workspace(Arena& arena, std::size_t rows, std::size_t places, bool training);
 
-  /// From x (N, D).
-  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
-               const Residual<T>& residual) const;
+  /// From x (N, D) the input of the last maps.
+  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x) const;
+  /// Adds the branch, of the input from forward(), to the stream: BlockShared::add.
+  void add(const ops::Context&, const Parameters&, const Saved&, Stream<T>& to,
+           Matrix<const T> added, const ops::DropoutKey&) const;
   /// dx (N, D), which may be x, from the branch's gradient (N, D). balanced: from balance(); empty:
   /// no load-balance loss.
-  void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
-                Matrix<const T> dbranch, Vector<const A> balanced, Matrix<T> dx) const;
+  Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+                     Matrix<const T> dbranch, Vector<const A> balanced, Matrix<T> dx) const;
 
   /// Records counts for balance(), in training: call after the forward of each place.
   void tally(const ops::Context&, const Saved&, std::size_t place) const;
@@ -61,7 +63,7 @@ class Experts {
   /// values_ for the rows of a routing.
   Matrix<T> values(const Saved& s) const;
 
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Dimensions size_;
   bool renormalize_;
   Matrix<T> logits_;         // (N, X), and their gradient

@@ -18,16 +18,16 @@ void declare_mlp(const deck::Model& m, const std::string& at, Declaration& d) {
   const auto D = static_cast<std::size_t>(m.hidden), F = static_cast<std::size_t>(m.ffn_hidden);
   std::vector<Module> up;
   for (const std::string& module : entries(deck::activation_of(m), at))
-    up.push_back({module, F, Held::rows});
+    up.push_back({module, F, Placement::rows});
   d.linear(up, D, {0, m.init_std}, m.ffn_bias);
-  d.linear({{at + "down_proj", D, Held::columns}}, F, initial_residual(m), m.ffn_bias);
+  d.linear({{at + "down_proj", D, Placement::columns}}, F, initial_residual(m), m.ffn_bias);
 }
 
 std::vector<Divided> divided_of_mlp(const deck::Model& m) { return {{"ffn_hidden", m.ffn_hidden}}; }
 
 template <class T>
-Mlp<T>::Mlp(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common),
+Mlp<T>::Mlp(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared)
+    : shared_(shared),
       activation_(deck::activation_of(model)),
       F_(static_cast<std::size_t>(model.ffn_hidden) / share.tensors) {}
 
@@ -43,8 +43,13 @@ typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
                                        std::size_t rows) const {
   return {arena.matrix<T>(label + "/up", Term::activations, rows, gated(activation_) ? 2 * F_ : F_),
           arena.matrix<T>(label + "/activated", Term::activations, rows, F_),
-          common_.precision.request_scale(arena, label + "/activated"),
-          common_.precision.request_scale(arena, label + "/up gradient")};
+          shared_.precision.request_scale(arena, label + "/activated"),
+          shared_.precision.request_scale(arena, label + "/up gradient")};
+}
+
+template <class T>
+void Mlp<T>::request_workspace(Arena& arena, std::size_t rows) {
+  dactivated_ = arena.matrix<T>("activation gradient", Term::workspace, rows, F_);
 }
 
 template <class T>
@@ -64,34 +69,19 @@ MapInput<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, co
 }
 
 template <class T>
-void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                      const MapInput<T>& x, const MapGradient<T>& dbranch, Matrix<T> dx) const {
-  p.down->weight_gradient(context, dbranch, p.down->saved_input(s.activated, s.scale));
+Stream<T> Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                           const MapInput<T>& x, const BranchGradient<T>& dbranch, Matrix<T> dx,
+                           WeightGradients<T>& weights) const {
+  weights.add(context, p.down, dbranch, p.down->saved_input(s.activated, s.scale));
+  weights.run(context);  // the following overwrites `activated`
+  const bool later = weights.later();
   const MapGradient<T> dup =
-      up_gradient(context, p, s, dbranch, s.activated, gated(activation_) ? s.up : s.activated);
-  common_.map_backward_summed(context, p.up, dup, x, dx);
-}
-
-template <class T>
-MapGradient<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p, const Saved& s,
-                                   const MapGradient<T>& dbranch, Matrix<T> dactivated,
-                                   Matrix<T> dup) const {
-  return p.down->input_gradient(context, dbranch, {activation_, s.up, dactivated, dup},
-                                p.up->gradient(s.up, s.dup_scale));
-}
-
-template <class T>
-void Mlp<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
-                             const MapGradient<T>& dbranch, Matrix<T> dactivated,
-                             Matrix<T> dx) const {
-  p.up->input_gradient(context, up_gradient(context, p, s, dbranch, dactivated, s.up), dx);
-}
-
-template <class T>
-void Mlp<T>::backward_weights(const ops::Context& context, const Parameters& p, const Saved& s,
-                              const MapInput<T>& x, const MapGradient<T>& dbranch) const {
-  p.down->weight_gradient(context, dbranch, {s.activated});
-  p.up->weight_gradient(context, {s.up}, x);
+      p.down->input_gradient(context, dbranch.dy,
+                             {activation_, s.up, later ? dactivated_ : s.activated,
+                              later || gated(activation_) ? s.up : s.activated},
+                             p.up->gradient(s.up, s.dup_scale));
+  weights.add(context, p.up, dup, x);
+  return shared_.input_gradient(context, p.up, dup, dx, weights);
 }
 
 template class Mlp<float>;

@@ -1,10 +1,10 @@
 /// Dense feed-forward half of a block: up projection, fused with the gate's if gated; activation;
 /// down projection.
 ///
-/// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
+/// Tensor ranks hold rows of gate and up and columns of down (model_shard.hpp).
 #pragma once
-#include "block/common.hpp"
 #include "block/dimensions.hpp"
+#include "block/shared.hpp"
 #include "parameters/declaration.hpp"
 
 namespace tern::model {
@@ -26,7 +26,7 @@ class Mlp {
     linear::Scale scale, dup_scale;  // of `activated` and of the gradient of `up`
   };
 
-  Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
+  Mlp(const deck::Model& model, const ModelShard& share, const BlockShared<T>& shared);
   Parameters bind(const Binder<T>&, linear::Precision<T>&, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved part(const Saved& whole, Range rows);
@@ -34,26 +34,17 @@ class Mlp {
   /// From x (N, D); the input of the last map, `down`.
   MapInput<T> forward(const ops::Context&, const Parameters&, const Saved&,
                       const MapInput<T>& x) const;
-  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
-  void backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                const MapGradient<T>& dbranch, Matrix<T> dx) const;
-  // The two halves of it, on one tensor rank, which leave x and `activated` as they are.
-  // dactivated: workspace (N, F).
-  void backward_inputs(const ops::Context&, const Parameters&, const Saved&,
-                       const MapGradient<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const;
-  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
-                        const MapGradient<T>& dbranch) const;
-  std::size_t width() const { return F_; }  // of `activated`
+  /// Workspace of backward if gradients of weights run later.
+  void request_workspace(Arena& arena, std::size_t rows);
+  /// Gradient of x, in dx (N, D), which may be x unless gradients of weights run later.
+  Stream<T> backward(const ops::Context&, const Parameters&, const Saved&, const MapInput<T>& x,
+                     const BranchGradient<T>& dbranch, Matrix<T> dx, WeightGradients<T>&) const;
 
  private:
-  /// The gradient of `up`: LinearMap::input_gradient.
-  MapGradient<T> up_gradient(const ops::Context&, const Parameters&, const Saved&,
-                             const MapGradient<T>& dbranch, Matrix<T> dactivated,
-                             Matrix<T> dup) const;
-
-  const Common<T>& common_;
+  const BlockShared<T>& shared_;
   Activation activation_;
   std::size_t F_;
+  Matrix<T> dactivated_;  // (N, F)
 };
 
 }  // namespace tern::model

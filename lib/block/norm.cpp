@@ -19,8 +19,8 @@ void declare_norm(const deck::Model& m, const std::string& at, Declaration& d) {
 }
 
 template <class T>
-Norm<T>::Norm(const deck::Model& model, const Common<T>& common)
-    : common_(common), kind_(kind_of(model)), eps_(model.norm_eps) {}
+Norm<T>::Norm(const deck::Model& model, const BlockShared<T>& shared)
+    : shared_(shared), kind_(kind_of(model)), eps_(model.norm_eps) {}
 
 template <class T>
 typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label,
@@ -58,7 +58,7 @@ template <class T>
 void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
                        Matrix<const T> x, Matrix<const T> dy, Matrix<const T> residual,
                        Matrix<T> dx, const ops::DropoutKey& next, Matrix<const T> dy_added) const {
-  const bool drops = common_.drops_ahead && next.probability > 0;
+  const bool drops = shared_.fuses_next_dropout && next.probability > 0;
   ops::norm_backward<T>(context,
                         {.kind = kind_,
                          .dy = dy,
@@ -70,10 +70,10 @@ void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Save
                          .residual = residual,
                          .dgain = p.dgain,
                          .dbias = p.dbias,
-                         .partial = common_.partial,
-                         .magnitude = common_.dstream.magnitude,
+                         .partial = shared_.partial,
+                         .magnitude = shared_.dstream.magnitude,
                          .dy_added = dy_added,
-                         .dropped = drops ? common_.branch_rows({0, dx.extent(0)}) : Matrix<T>(),
+                         .dropped = drops ? shared_.branch_rows({0, dx.extent(0)}) : Matrix<T>(),
                          .dropout = next});
 }
 

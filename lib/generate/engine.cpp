@@ -11,7 +11,8 @@
 namespace tern::generate {
 namespace {
 
-model::DecoderOptions decoder_options(const EngineOptions& options, const model::Share& share) {
+model::DecoderOptions decoder_options(const EngineOptions& options,
+                                      const model::ModelShard& share) {
   const auto limits = detail::Scheduler::limits(options, Engine<float>::page_tokens);
   return {.rows = limits.rows,
           .positions = options.max_model_len,
@@ -51,7 +52,7 @@ std::size_t Engine<T>::max_pages(const EngineOptions& options) {
 }
 
 template <class T>
-std::size_t Engine<T>::page_bytes(const deck::Model& model, const model::Share& share,
+std::size_t Engine<T>::page_bytes(const deck::Model& model, const model::ModelShard& share,
                                   bool fp8_cache) {
   const model::Dimensions size(model, share);
   const Range layers = model::layers_of(model, share);
@@ -188,7 +189,7 @@ template <class T>
 void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
   buffers_->upload(context, pass);
   const auto compute = [&] { this->compute(context, pass); };
-  const model::Share& share = decoder_.share();
+  const model::ModelShard& share = decoder_.share();
   // Otherwise passes of as many rows differ in positions, or in how layers are exchanged.
   const bool alike = pass.singles == pass.rows() && !learned_positions_ &&
                      context.constant_weights && share.stages == 1 && share.tensors == 1;

@@ -112,7 +112,7 @@ class Engine {
   /// Pages for batch x max_model_len tokens: the maximum in use.
   static std::size_t max_pages(const EngineOptions& options);
   /// Bytes per page over all layers of a share of a model that is not recursive.
-  static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {},
+  static std::size_t page_bytes(const deck::Model& model, const model::ModelShard& share = {},
                                 bool fp8_cache = false);
 
   /// Fills the rotary table. Call once, after the arena allocates.

@@ -2,7 +2,7 @@
 /// blocks; the generator keeps keys and values and does rotation, cache and attention between a
 /// block's projections.
 #pragma once
-#include "model/detail/core.hpp"
+#include "model/detail/layer_stack.hpp"
 
 namespace tern::model {
 
@@ -21,7 +21,7 @@ struct DecoderOptions {
 };
 
 /// If the model is divided (ParameterTree::share()), every call is collective over the replica
-/// (detail/core.hpp).
+/// (detail/layer_stack.hpp).
 template <class T>
 class Decoder {
  public:
@@ -46,16 +46,18 @@ class Decoder {
   Decoder(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
           const DecoderOptions& options, Arena& arena);
   /// Fills the rotary table. Call once, after the arena allocates.
-  void prepare(const ops::Context& context) const { core_.prepare(context); }
+  void prepare(const ops::Context& context) const { stack_.prepare(context); }
   /// With fp8_weights: rounds them, in `parameters` as well. Call when they have been loaded or
   /// changed.
-  void round_weights(const ops::Context& context) const { core_.common.precision.refresh(context); }
+  void round_weights(const ops::Context& context) const {
+    stack_.shared.precision.refresh(context);
+  }
 
-  std::size_t layers() const { return core_.layers(); }  // on this stage
-  /// Places in one step of a recursive model; layers() of a plain one.
-  std::size_t places() const { return core_.places(); }
-  const Attention<T>& attention() const { return core_.block.attention; }
-  const Share& share() const { return core_.share(); }
+  std::size_t layers() const { return stack_.layers(); }  // on this stage
+  /// Places: visits to blocks in one step of a recursive model; layers() of a plain one.
+  std::size_t places() const { return stack_.visits().size(); }
+  const Attention<T>& attention() const { return stack_.block.attention; }
+  const ModelShard& share() const { return stack_.share(); }
 
   /// Runs a pass over the runs, together the rows of `sequences`; a recursive model takes `steps`
   /// steps. The result (N, D), input of logits_of(), is valid until the next pass.
@@ -65,23 +67,23 @@ class Decoder {
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
-    core_.logits_of(context, rows, result);
+    stack_.logits_of(context, rows, result);
   }
   /// The same, for ranks of the last stage only.
   void last_logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
-    core_.head.logits_of(context, core_.common.links, rows, result);
+    stack_.head.logits_of(context, stack_.shared.links, rows, result);
   }
   /// Tokens of the last stage, to all. If overlapped, the last pass's output is sent after them.
   void from_last(const ops::Context& context, Vector<std::int32_t> tokens) const {
-    core_.common.links.from_last_now(context, tokens.data(), tokens.size() * sizeof(std::int32_t));
+    stack_.shared.links.from_last_now(context, tokens.data(), tokens.size() * sizeof(std::int32_t));
   }
   /// If overlapped: sends the last pass's output, unless it has been sent.
-  void settle(const ops::Context& context) const { core_.common.links.settle(context); }
+  void settle(const ops::Context& context) const { stack_.shared.links.flush_send(context); }
 
  private:
-  void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t place,
+  void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t layer,
                             Matrix<T> qkv) const;
-  detail::Core<T> core_;
+  detail::LayerStack<T> stack_;
 };
 
 }  // namespace tern::model

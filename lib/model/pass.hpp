@@ -22,13 +22,14 @@ struct TransformerOptions {
   bool fp8_weights = false;
   bool fp8_inputs = false;  // with fp8_weights: the maps' inputs as well
   /// In a pipeline: Transformer::backward() leaves the gradients of the blocks' weights to
-  /// backward_weights(). On one tensor rank, without recompute, fp8 and experts.
+  /// WeightGradients::run_later(). On one tensor rank, without recompute, fp8 and experts.
   bool weights_later = false;
   bool overlapped = false;  // evaluation in a pipeline: as in DecoderOptions
 };
 
 /// Whether the last block computes no rows after its attention but those that are scored.
-bool narrows(const deck::Model& model, const Share& share, const TransformerOptions& options);
+bool computes_scored_only(const deck::Model& model, const ModelShard& share,
+                          const TransformerOptions& options);
 
 /// The rows of a pass, N = B*T of them.
 struct Rows {

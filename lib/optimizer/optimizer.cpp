@@ -119,7 +119,7 @@ std::vector<State<T>> Optimizer<T>::states() const {
 
 template <class T>
 void Optimizer<T>::gather_parameters(const ops::Context& context) const {
-  if (parameters_.full_sharding) return parameters_.full_sharding->renew(context);
+  if (parameters_.full_sharding) return parameters_.full_sharding->invalidate(context);
   if (!sharded()) return;
   group_.all_gather(parameters_.compute.data(), owned_.count * sizeof(T), context);
 }

@@ -17,8 +17,10 @@ std::vector<Declared> weights_of(const std::vector<Module>& modules, std::size_t
 std::vector<Declared> biases_of(const std::vector<Module>& modules) {
   std::vector<Declared> biases;
   for (const Module& m : modules)
-    biases.push_back(
-        {m.name + "/bias", {m.outputs}, {}, m.held == Held::columns ? Held::whole : m.held});
+    biases.push_back({m.name + "/bias",
+                      {m.outputs},
+                      {},
+                      m.held == Placement::columns ? Placement::whole : m.held});
   return biases;
 }
 
@@ -47,7 +49,7 @@ void Declaration::linear(const std::vector<Module>& modules, std::size_t inputs,
 void Declaration::linears(std::size_t count,
                           const std::function<std::vector<Module>(std::size_t)>& modules_of,
                           std::size_t inputs, Initial initial) {
-  Bank bank{{}, stages_};
+  FusedGroups bank{{}, stages_};
   for (std::size_t i = 0; i < count; ++i)
     bank.groups.push_back(weights_of(modules_of(i), inputs, initial));
   banks_.push_back(std::move(bank));

@@ -11,7 +11,7 @@
 namespace tern::model {
 
 /// How tensor ranks hold a parameter.
-enum class Held {
+enum class Placement {
   whole,           // replicated, with the full gradient
   whole_of_heads,  // replicated; a rank's gradient is the part from its heads
   rows,            // equal parts of the outputs
@@ -36,7 +36,7 @@ struct Declared {
   std::string name;                // "model/layers/0/self_attn/q_proj/weight"
   std::vector<std::size_t> shape;  // as in Transformers: (out, in) for matrices
   Initial initial;
-  Held held = Held::whole;
+  Placement held = Placement::whole;
   bool matrix() const { return shape.size() > 1; }
 };
 
@@ -44,14 +44,14 @@ struct Declared {
 struct Module {
   std::string name;  // "model/layers/0/self_attn/q_proj"
   std::size_t outputs;
-  Held held;
+  Placement held;
 };
 
 class Declaration {
  public:
   /// Groups of parameters. A group is contiguous, one fused matrix or vector; groups have equal
   /// size and a constant stride.
-  struct Bank {
+  struct FusedGroups {
     std::vector<std::vector<Declared>> groups;
     Stages stages;
     bool matrices() const { return groups.front().front().matrix(); }
@@ -71,13 +71,13 @@ class Declaration {
   void linears(std::size_t count, const std::function<std::vector<Module>(std::size_t)>& modules_of,
                std::size_t inputs, Initial initial);
 
-  const std::vector<Bank>& banks() const { return banks_; }
+  const std::vector<FusedGroups>& banks() const { return banks_; }
   std::int64_t layer() const { return layer_; }
 
  private:
   Stages stages_;
   std::int64_t layer_;
-  std::vector<Bank> banks_;
+  std::vector<FusedGroups> banks_;
 };
 
 /// All parts of a model, in span order.

@@ -35,9 +35,9 @@ FullSharding<T>::FullSharding(const ParameterTree& tree, Vector<T> compute, Vect
   for (std::size_t i = 0; i < layer_windows; ++i)
     add_window(fmt::format("layer {}", i),
                Vector<T>(first ? first + i * longest : nullptr, longest));
-  for (const Resident& resident : kept_) {
-    const std::string name = fmt::format("unit at {}", resident.unit.first);
-    add_window(name, arena.vector<T>("gathered " + name, Term::parameters, resident.unit.count));
+  for (const ShardedUnit& sharded : kept_) {
+    const std::string name = fmt::format("unit at {}", sharded.unit.first);
+    add_window(name, arena.vector<T>("gathered " + name, Term::parameters, sharded.unit.count));
   }
   if (trains && parts > 1 && parts <= comm::PartExchange::most_ranks)
     arrived_ = arena.tensor3<A>("other ranks' gradients", Term::gradients, layer_windows, parts - 1,
@@ -51,25 +51,25 @@ FullSharding<T>::FullSharding(const ParameterTree& tree, Vector<T> compute, Vect
 }
 
 template <class T>
-const typename FullSharding<T>::Resident& FullSharding<T>::resident_of(const Parameter& p) const {
-  for (const std::vector<Resident>* residents : {&layers_, &kept_})
-    for (const Resident& resident : *residents)
-      if (resident.unit.contains(p.offset)) return resident;
+const typename FullSharding<T>::ShardedUnit& FullSharding<T>::sharded_of(const Parameter& p) const {
+  for (const std::vector<ShardedUnit>* units : {&layers_, &kept_})
+    for (const ShardedUnit& sharded : *units)
+      if (sharded.unit.contains(p.offset)) return sharded;
   TERN_REQUIRE(false, "'{}' is in no unit", p.name);
 }
 
 template <class T>
 T* FullSharding<T>::compute_of(const Parameter& p) const {
-  const Resident& resident = resident_of(p);
-  T* data = windows_[resident.window].values.data();
-  return data ? data + (p.offset - resident.unit.first) : nullptr;
+  const ShardedUnit& sharded = sharded_of(p);
+  T* data = windows_[sharded.window].values.data();
+  return data ? data + (p.offset - sharded.unit.first) : nullptr;
 }
 
 template <class T>
 typename FullSharding<T>::A* FullSharding<T>::gradient_of(const Parameter& p) const {
-  const Resident& resident = resident_of(p);
-  A* data = windows_[resident.window].gradients.data();
-  return data ? data + (p.offset - resident.unit.first) : nullptr;
+  const ShardedUnit& sharded = sharded_of(p);
+  A* data = windows_[sharded.window].gradients.data();
+  return data ? data + (p.offset - sharded.unit.first) : nullptr;
 }
 
 /// part(rank) for each other rank, from the next one on: no rank is sent to by two at a time.
@@ -85,25 +85,25 @@ std::vector<comm::Part> FullSharding<T>::parts_for_others(const PartFor& part) c
 
 /// Copies this rank's part into the unit's window, in the side stream.
 template <class T>
-void FullSharding<T>::copy_own(const Resident& resident) {
-  const std::size_t count = part_of(resident);
-  T* values = windows_[resident.window].values.data();
+void FullSharding<T>::copy_own(const ShardedUnit& sharded) {
+  const std::size_t count = part_of(sharded);
+  T* values = windows_[sharded.window].values.data();
   const Vector<T> own(values + static_cast<std::size_t>(group_.rank()) * count, count);
   Kokkos::deep_copy(side_->context().space, own,
-                    Vector<const T>(compute_.data() + resident.local, count));
+                    Vector<const T>(compute_.data() + sharded.local, count));
 }
 
 /// Gathers all parts into the unit's window, in the side stream.
 template <class T>
-void FullSharding<T>::gather(const Resident& resident) {
-  copy_own(resident);
-  group_.all_gather(windows_[resident.window].values.data(), part_of(resident) * sizeof(T),
+void FullSharding<T>::gather(const ShardedUnit& sharded) {
+  copy_own(sharded);
+  group_.all_gather(windows_[sharded.window].values.data(), part_of(sharded) * sizeof(T),
                     side_->context());
 }
 
-/// The same for a layer, other ranks' parts by copies that need() awaits.
+/// The same for a layer, other ranks' parts by copies that unshard() awaits.
 template <class T>
-void FullSharding<T>::exchange_values(const Resident& layer) {
+void FullSharding<T>::exchange_values(const ShardedUnit& layer) {
   const ops::Context& side = side_->context();
   Window& window = windows_[layer.window];
   if (window.exchanged) values_exchange_->release(layer.window, side);
@@ -120,19 +120,19 @@ void FullSharding<T>::exchange_values(const Resident& layer) {
 
 /// Adds the window's gradients, summed over ranks, to this rank's part.
 template <class T>
-void FullSharding<T>::sum(const Resident& resident) {
+void FullSharding<T>::sum(const ShardedUnit& sharded) {
   const ops::Context& side = side_->context();
-  const std::size_t count = part_of(resident);
-  A* gradients = windows_[resident.window].gradients.data();
+  const std::size_t count = part_of(sharded);
+  A* gradients = windows_[sharded.window].gradients.data();
   group_.reduce_scatter(gradients, count, side);
   const A* own = gradients + static_cast<std::size_t>(group_.rank()) * count;
   ops::add<A>(side, Matrix<const A>(own, 1, count),
-              as_matrix(gradient_.data() + resident.local, 1, count));
+              as_matrix(gradient_.data() + sharded.local, 1, count));
 }
 
 /// The same for a layer whose gradients the context's stream has computed.
 template <class T>
-void FullSharding<T>::exchange_gradients(const ops::Context& context, const Resident& layer) {
+void FullSharding<T>::exchange_gradients(const ops::Context& context, const ShardedUnit& layer) {
   const std::size_t count = part_of(layer), bytes = count * sizeof(A);
   const A* const computed = windows_[layer.window].gradients.data();
   // Senders in the order of ranks, without the receiver.
@@ -151,7 +151,7 @@ void FullSharding<T>::exchange_gradients(const ops::Context& context, const Resi
 
 /// Adds all ranks' gradients for this rank's part to it, two at a time.
 template <class T>
-void FullSharding<T>::add_parts(const Resident& layer) {
+void FullSharding<T>::add_parts(const ShardedUnit& layer) {
   const ops::Context& side = side_->context();
   const std::size_t count = part_of(layer);
   const auto row = [&](A* data) { return as_matrix(data, 1, count); };
@@ -166,12 +166,12 @@ void FullSharding<T>::add_parts(const Resident& layer) {
 }
 
 template <class T>
-void FullSharding<T>::renew(const ops::Context& context) {
+void FullSharding<T>::invalidate(const ops::Context& context) {
   for (Window& window : windows_) window.layer = -1;
   last_ = -1;
   used_.set(context);
   used_.await(side_->context());
-  for (const Resident& resident : kept_) gather(resident);
+  for (const ShardedUnit& sharded : kept_) gather(sharded);
   finished_.set(side_->context());
   finished_.await(context);
 }
@@ -188,7 +188,7 @@ void FullSharding<T>::gather_layer(const ops::Context& context, std::size_t laye
 }
 
 template <class T>
-void FullSharding<T>::need(const ops::Context& context, std::size_t layer) {
+void FullSharding<T>::unshard(const ops::Context& context, std::size_t layer) {
   const auto number = static_cast<std::int64_t>(layer);
   if (last_ == number) return;
   gather_layer(context, layer);
@@ -231,7 +231,7 @@ template <class T>
 void FullSharding<T>::finish_gradients(const ops::Context& context) {
   used_.set(context);
   used_.await(side_->context());
-  for (const Resident& resident : kept_) sum(resident);
+  for (const ShardedUnit& sharded : kept_) sum(sharded);
   finished_.set(side_->context());
   finished_.await(context);
 }

@@ -35,9 +35,9 @@ class FullSharding {
 
   // All are collective. `layer` counts the tree's layers from 0.
   /// Call after the parts changed: invalidates gathered layers, gathers again what all passes need.
-  void renew(const ops::Context&);
+  void invalidate(const ops::Context&);
   /// Call before a layer is used: later work in the context's stream sees its compute values.
-  void need(const ops::Context&, std::size_t layer);
+  void unshard(const ops::Context&, std::size_t layer);
   /// Call before the first backward of a step.
   void zero_gradients(const ops::Context&) const;
   /// From now on a layer's backward overwrites all its gradients: they need not start from zero.
@@ -59,39 +59,39 @@ class FullSharding {
     bool exchanged = false, awaited = false;  // other ranks' parts, since they were last released
     ops::Mark gathered, summed;
   };
-  struct Resident {
+  struct ShardedUnit {
     Unit unit;
     std::size_t local, window;
   };
 
   static constexpr std::size_t layer_windows = comm::PartExchange::slots;
 
-  const Resident& resident_of(const Parameter& p) const;
-  std::size_t part_of(const Resident& r) const {
+  const ShardedUnit& sharded_of(const Parameter& p) const;
+  std::size_t part_of(const ShardedUnit& r) const {
     return r.unit.count / static_cast<std::size_t>(group_.size());
   }
   Window& window_of(std::size_t layer) { return windows_[layers_[layer].window]; }
-  void copy_own(const Resident& resident);
-  void gather(const Resident& resident);
-  void sum(const Resident& resident);
+  void copy_own(const ShardedUnit& sharded);
+  void gather(const ShardedUnit& sharded);
+  void sum(const ShardedUnit& sharded);
   void gather_layer(const ops::Context&, std::size_t layer);
   template <class PartFor>
   std::vector<comm::Part> parts_for_others(const PartFor& part) const;
-  void exchange_values(const Resident& layer);
-  void exchange_gradients(const ops::Context&, const Resident& layer);
-  void add_parts(const Resident& layer);
+  void exchange_values(const ShardedUnit& layer);
+  void exchange_gradients(const ops::Context&, const ShardedUnit& layer);
+  void add_parts(const ShardedUnit& layer);
 
   comm::Group& group_;
   Vector<T> compute_;
   Vector<A> gradient_;
-  std::vector<Resident> layers_, kept_;  // kept_: what all passes need
-  std::vector<Window> windows_;          // two for layers, then one per unit in kept_
-  Matrix<T> layer_values_;               // (layer_windows, largest layer): of their windows
+  std::vector<ShardedUnit> layers_, kept_;  // kept_: what all passes need
+  std::vector<Window> windows_;             // two for layers, then one per unit in kept_
+  Matrix<T> layer_values_;                  // (layer_windows, largest layer): of their windows
   Tensor3<A> arrived_;  // (layer_windows, other ranks, largest part): their gradients
   std::unique_ptr<comm::PartExchange> values_exchange_, gradients_exchange_;  // null: collectives
   std::optional<ops::SideStream> side_;
   ops::Mark used_, finished_;
-  std::int64_t last_ = -1;  // the last one passed to need()
+  std::int64_t last_ = -1;  // the last one passed to unshard()
   bool zeroes_ = true;      // gradients of a layer, once they are summed
 };
 

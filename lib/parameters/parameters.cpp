@@ -35,7 +35,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 }  // namespace
 
 ParameterTree::ParameterTree(const Declarations& whole, std::size_t parts, Division division,
-                             const Share& share)
+                             const ModelShard& share)
     : share_(share), layers_(layers_of(whole.model, share)), kv_heads_(size(whole.model.kv_heads)) {
   const std::vector<Declaration>& declared = whole.parts;
   unit_line_ = alignment * (division == Division::units ? parts : 1);
@@ -66,7 +66,7 @@ void ParameterTree::lay_out(const std::vector<Declaration>& declared, std::size_
 /// only advance `place_`.
 void ParameterTree::lay_out(const Declaration& part, bool matrices) {
   bool begun = !matrices;
-  for (const Declaration::Bank& bank : part.banks()) {
+  for (const Declaration::FusedGroups& bank : part.banks()) {
     if (bank.matrices() != matrices) continue;
     const bool here = holds(bank.stages, part.layer());
     if (!begun && (here || part.layer() < 0)) begin_unit(part.layer());
@@ -90,7 +90,7 @@ void ParameterTree::align() { span_ = round_up(span_, alignment); }
 
 /// Aligns; if the groups of a bank, which have a constant stride, do not fit the rest of the
 /// current part, shifts them so that the next part begins with a group.
-void ParameterTree::keep_together(const Declaration::Bank& bank) {
+void ParameterTree::keep_together(const Declaration::FusedGroups& bank) {
   align();
   std::size_t elements = 0;
   for (const Declared& parameter : bank.groups.front()) elements += part_of(parameter).count;
@@ -112,16 +112,16 @@ Parameter ParameterTree::part_of(const Declared& d) const {
     p.first[dimension] = part * p.shape[dimension];
   };
   const std::size_t rank = share_.tensor, ranks = share_.tensors;
-  if (d.held == Held::rows) cut(0, rank, ranks);
-  if (d.held == Held::columns) cut(1, rank, ranks);
-  if (d.held == Held::kv_rows) {
+  if (d.held == Placement::rows) cut(0, rank, ranks);
+  if (d.held == Placement::columns) cut(1, rank, ranks);
+  if (d.held == Placement::kv_rows) {
     const std::size_t holders = std::max<std::size_t>(1, ranks / kv_heads_);
     cut(0, rank / holders, ranks / holders);
     p.counted = rank % holders == 0;
     if (holders > 1) p.summed = Summed::kv_replicas;
   }
-  if (d.held == Held::whole || d.held == Held::whole_of_heads) p.counted = rank == 0;
-  if (d.held == Held::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
+  if (d.held == Placement::whole || d.held == Placement::whole_of_heads) p.counted = rank == 0;
+  if (d.held == Placement::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
   for (const std::size_t extent : p.shape) p.count *= extent;
   return p;
 }
@@ -197,12 +197,13 @@ std::vector<Range> ParameterTree::counted() const {
 }
 
 template <class T>
-Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, Arena& arena)
-    : Parameters(holds, {{{0, tree.span()}, 0}}, arena) {}
+Parameters<T>::Parameters(const ParameterTree& tree, Purpose purpose, Arena& arena)
+    : Parameters(purpose, {{{0, tree.span()}, 0}}, arena) {}
 
 template <class T>
-Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena)
-    : Parameters(holds,
+Parameters<T>::Parameters(const ParameterTree& tree, Purpose purpose, comm::Group& group,
+                          Arena& arena)
+    : Parameters(purpose,
                  tree.sections(static_cast<std::size_t>(group.rank()),
                                static_cast<std::size_t>(group.size())),
                  arena) {
@@ -210,10 +211,10 @@ Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& g
 }
 
 template <class T>
-Parameters<T>::Parameters(Holds holds, std::vector<Slice> where, Arena& arena)
+Parameters<T>::Parameters(Purpose purpose, std::vector<Slice> where, Arena& arena)
     : sections(std::move(where)) {
   const std::size_t count = sections.back().local + sections.back().count;
-  const bool training = holds == Holds::training;
+  const bool training = purpose == Purpose::training;
   if (training && !std::is_same_v<T, Accumulate<T>>)
     master = arena.vector<Accumulate<T>>("master parameters", Term::parameters, count);
   compute = arena.vector<T>("compute parameters", Term::parameters, count);
@@ -236,7 +237,7 @@ template <class T>
 void Parameters<T>::refresh_compute(const ops::Context& context) {
   if constexpr (!std::is_same_v<T, Accumulate<T>>)
     if (has_master()) ops::convert<Accumulate<T>, T>(context, master, compute);
-  if (full_sharding) full_sharding->renew(context);
+  if (full_sharding) full_sharding->invalidate(context);
 }
 
 template <class T>

@@ -21,7 +21,7 @@
 #include "memory/arena.hpp"
 #include "ops/core/context.hpp"
 #include "parameters/declaration.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 
 namespace tern::model {
 
@@ -68,7 +68,7 @@ class ParameterTree {
   /// but a part is no smaller than all experts' groups of a layer. Holds the parameters of `share`,
   /// which has passed workload::check_division().
   explicit ParameterTree(const Declarations& declared, std::size_t parts = 1,
-                         Division division = Division::anywhere, const Share& share = {});
+                         Division division = Division::anywhere, const ModelShard& share = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Throws InternalError if there is none of that name.
@@ -84,7 +84,7 @@ class ParameterTree {
   const std::vector<Unit>& units() const { return units_; }
   /// Sections of the span that rank `part` of `parts` holds; with one part, the whole span.
   std::vector<Slice> sections(std::size_t part, std::size_t parts) const;
-  const Share& share() const { return share_; }
+  const ModelShard& share() const { return share_; }
   /// Ranges of the span that this rank counts: over all ranks of a replica, each parameter once.
   /// The whole span on a single rank.
   std::vector<Range> counted() const;
@@ -94,13 +94,13 @@ class ParameterTree {
   void lay_out(const Declaration& part, bool matrices);
   void begin_unit(std::int64_t layer);
   void align();
-  void keep_together(const Declaration::Bank& bank);
+  void keep_together(const Declaration::FusedGroups& bank);
   Parameter part_of(const Declared& whole) const;
   void add(const Declared& whole, Stages stages, std::int64_t layer);
   bool holds(Stages stages, std::int64_t layer) const;
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
-  Share share_;
+  ModelShard share_;
   Range layers_;  // on this stage
   std::size_t kv_heads_;
   std::uint64_t place_ = 0;  // index of the next parameter
@@ -116,7 +116,7 @@ class FullSharding;
 
 /// Purpose of the weights: training keeps masters and gradients next to the compute values,
 /// inference compute values only.
-enum class Holds { training, inference };
+enum class Purpose { training, inference };
 
 /// The arrays of one model. For float and double, `compute` is `master` itself.
 template <class T>
@@ -129,9 +129,9 @@ struct Parameters {
   std::shared_ptr<FullSharding<T>> full_sharding;
 
   /// The whole span.
-  Parameters(const ParameterTree& tree, Holds holds, Arena& arena);
+  Parameters(const ParameterTree& tree, Purpose purpose, Arena& arena);
   /// Fully sharded over `group`; `tree` has Division::units and group.size() parts.
-  Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena);
+  Parameters(const ParameterTree& tree, Purpose purpose, comm::Group& group, Arena& arena);
   /// Draws the initial values on the device: a function of (seed, parameter's place, element of the
   /// whole parameter), the same in `compute` with and without masters.
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
@@ -146,7 +146,7 @@ struct Parameters {
   std::vector<Slice> slices_of(const Parameter& p) const;
 
  private:
-  Parameters(Holds holds, std::vector<Slice> sections, Arena& arena);
+  Parameters(Purpose purpose, std::vector<Slice> sections, Arena& arena);
 };
 
 }  // namespace tern::model

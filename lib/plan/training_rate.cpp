@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "block/shared.hpp"
 #include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "objective/objective.hpp"
 #include "objective/refinement.hpp"
 #include "optimizer/kind.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/operations.hpp"
 
@@ -124,7 +125,7 @@ class Stage {
     const std::size_t scored = objective::scored_positions(deck_);
     if (scored < objective::row_positions(deck_)) options.scored = scored;
     options.weights_later = !share_.first() && workload::weights_later(deck_);
-    return model::narrows(m_, share_, options) ? std::min(scored_, rows_) : rows_;
+    return model::computes_scored_only(m_, share_, options) ? std::min(scored_, rows_) : rows_;
   }
 
   /// `rows`: of its feed-forward half and the map before it.
@@ -135,10 +136,11 @@ class Stage {
       time += again(rows);
       time.passes += 2 * first();
     }
-    const bool whole = deck_.precision.compute == "fp8" || m_.experts > 0 || m_.dropout > 0;
+    const bool overlapped = model::overlaps(m_, share_.tensors, deck_.precision.compute == "fp8",
+                                            m_.dropout, rows < rows_);
     if (extents_.tensor > 1)
       time.exchange += op_.overlapped_exchange(
-          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4, whole);
+          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4, !overlapped);
     return time;
   }
 
@@ -212,7 +214,7 @@ class Stage {
   bool applied_by_products() const {
     return in_half() && deck::activation_of(m_) == Activation::gelu;
   }
-  /// Dropout, by the norms (model::Common::drops_ahead).
+  /// Dropout, by the norms (model::BlockShared::fuses_next_dropout).
   bool in_norms() const { return op_.bytes() == 2 && extents_.tensor == 1; }
   /// A rotation, by attention's backward (ops/cuda/attention.cpp).
   bool undone_by_attention() const {
@@ -288,7 +290,7 @@ class Stage {
   const deck::Model& m_;
   const Operations& op_;
   comm::Extents extents_;
-  model::Share share_;
+  model::ModelShard share_;
   double rows_, scored_;
   detail::Attention attention_;
   bool full_;

@@ -84,7 +84,7 @@ void read_part(const checkpoint::Reader& reader, const std::string& path, const 
 }
 
 std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tensor>& tensors,
-                                              const model::Share& share) {
+                                              const model::ModelShard& share) {
   if (share.stages == 1) return tensors;
   TERN_REQUIRE(share.mesh, "a stage without the others");
   comm::Group& pipeline = share.mesh->pipeline();

@@ -35,6 +35,6 @@ void read_part(const checkpoint::Reader& reader, const std::string& path,
 /// Union of the tensors of all pipeline stages, each once, identical on all stages. Collective over
 /// the replica.
 std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tensor>& tensors,
-                                              const model::Share& share);
+                                              const model::ModelShard& share);
 
 }  // namespace tern::weights

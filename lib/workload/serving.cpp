@@ -39,7 +39,7 @@ Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& optio
                     const comm::Mesh& mesh, Arena& arena)
     : tree(model::declare(deck.model), 1, model::Division::anywhere, model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
-      parameters(tree, model::Holds::inference, arena),
+      parameters(tree, model::Purpose::inference, arena),
       engine(deck.model, tree, parameters, options, arena) {
   context.tf32 = deck::compute_of(deck.precision) == deck::Compute::tf32;
 }

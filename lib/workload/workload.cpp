@@ -156,8 +156,8 @@ ops::Products products_of(const deck::Deck& deck) {
 
 namespace {
 
-model::Holds holds_of(const deck::Deck& deck) {
-  return deck::trains(deck) ? model::Holds::training : model::Holds::inference;
+model::Purpose purpose_of(const deck::Deck& deck) {
+  return deck::trains(deck) ? model::Purpose::training : model::Purpose::inference;
 }
 
 bool samples_blocks(const deck::Deck& deck) {
@@ -177,7 +177,7 @@ std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
 }
 
 model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout,
-                                              const model::Share& share, bool fp8_available) {
+                                              const model::ModelShard& share, bool fp8_available) {
   model::TransformerOptions options{layout.per_rank, layout.tokens};
   options.training = deck::trains(deck);
   options.recompute = deck::recomputes(deck.precision);
@@ -229,8 +229,8 @@ std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
 template <class T>
 model::Parameters<T> make_parameters(const deck::Deck& deck, const model::ParameterTree& tree,
                                      comm::Group& group, Arena& arena) {
-  if (optimizer::fully_sharded(deck, group.size())) return {tree, holds_of(deck), group, arena};
-  return {tree, holds_of(deck), arena};
+  if (optimizer::fully_sharded(deck, group.size())) return {tree, purpose_of(deck), group, arena};
+  return {tree, purpose_of(deck), arena};
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using Tokens = std::vector<std::int32_t>;
 template <class T>
 struct EngineRun {
   EngineRun(const deck::Model& m, const generate::EngineOptions& options, std::uint64_t seed = 3,
-            const model::Share& share = {})
+            const model::ModelShard& share = {})
       : tree(model::declare(m), 1, model::Division::anywhere, share),
         arena(planned(m, options, share)) {
     request(m, options, arena);
@@ -36,7 +36,7 @@ struct EngineRun {
   }
 
   static std::size_t planned(const deck::Model& m, const generate::EngineOptions& options,
-                             const model::Share& share = {}) {
+                             const model::ModelShard& share = {}) {
     Arena measure;
     EngineRun plan{model::ParameterTree(model::declare(m), 1, model::Division::anywhere, share)};
     plan.request(m, options, measure);
@@ -53,7 +53,7 @@ struct EngineRun {
   explicit EngineRun(model::ParameterTree t) : tree(std::move(t)) {}
   void request(const deck::Model& m, const generate::EngineOptions& options, Arena& from) {
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::inference, from);
+    parameters.emplace(tree, model::Purpose::inference, from);
     engine.emplace(m, tree, *parameters, options, from);
   }
 };

@@ -53,7 +53,7 @@ struct Sampler {
   void request(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t block,
                Arena& from) {
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::inference, from);
+    parameters.emplace(tree, model::Purpose::inference, from);
     sampler.emplace(m, tree, *parameters, batch, max_tokens, block, from);
   }
 };

@@ -93,7 +93,7 @@ TEST(WeightsInFp8, AreRoundedBeforeTheFirstPass) {
   const model::ParameterTree tree(model::declare(m));
   Arena arena(EngineRun<float>::planned(m, options));
   const ops::Context context = ops::make_context(arena, true, "auto");
-  const model::Parameters<float> parameters(tree, model::Holds::inference, arena);
+  const model::Parameters<float> parameters(tree, model::Purpose::inference, arena);
   generate::Engine<float> engine(m, tree, parameters, options, arena);
   engine.prepare(context);
   engine.submit({1, {1, 2}, 2});

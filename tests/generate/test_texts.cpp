@@ -52,7 +52,7 @@ struct Generation {
   void request(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t steps,
                Arena& from) {
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::inference, from);
+    parameters.emplace(tree, model::Purpose::inference, from);
     engine.emplace(m, tree, *parameters, generate::text_options(batch, max_tokens, steps), from);
   }
 };

@@ -94,7 +94,8 @@ class Harness {
  public:
   using A = Accumulate<T>;
 
-  Harness(const deck::Model& m, const model::TransformerOptions& o, const model::Share& share = {})
+  Harness(const deck::Model& m, const model::TransformerOptions& o,
+          const model::ModelShard& share = {})
       : description(m),
         options(o),
         tree(model::declare(m), 1, model::Division::anywhere, share),
@@ -154,12 +155,13 @@ class Harness {
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
     model::MicroBatch<T> given = micro(dropout);
+    auto weight_gradients = transformer->weight_gradients();
     transformer->forward(context, given);
     transformer->loss_backward(context, given, head, weights, losses);
     given.balanced = weigh_experts();
-    transformer->backward(context, given);
+    transformer->backward(context, given, weight_gradients);
     transformer->embed_backward(context, given);
-    transformer->backward_weights(context, given);
+    weight_gradients.run_later(context);
     context.fence("step");
     return mean_loss() + balance_term();
   }
@@ -206,7 +208,7 @@ class Harness {
   void request(Arena& from) {
     const std::size_t rows = options.batch * options.tokens;
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::training, from);
+    parameters.emplace(tree, model::Purpose::training, from);
     transformer.emplace(description, tree, *parameters, options, from);
     tokens = from.vector<std::int32_t>("tokens", Term::data, rows);
     targets = from.vector<std::int32_t>("targets", Term::data, rows);

@@ -135,7 +135,7 @@ TEST(Initialization, OfHeadAndResidualProjectionsAsTheDeckSays) {
 }
 
 /// The compute span of a bf16 model with random weights.
-std::vector<double> drawn(const model::ParameterTree& tree, model::Holds holds) {
+std::vector<double> drawn(const model::ParameterTree& tree, model::Purpose purpose) {
   const auto request = [&](Arena& arena) {
     return std::pair(ops::make_context(arena, true, "auto"),
                      model::Parameters<bf16>(tree, holds, arena));
@@ -144,7 +144,7 @@ std::vector<double> drawn(const model::ParameterTree& tree, model::Holds holds) 
   request(measure);
   Arena arena(measure.bytes());
   auto [context, parameters] = request(arena);
-  EXPECT_EQ(parameters.has_master(), holds == model::Holds::training);
+  EXPECT_EQ(parameters.has_master(), holds == model::Purpose::training);
   EXPECT_EQ(measure.bytes(Term::parameters),
             aligned(2 * tree.span()) + (parameters.has_master() ? aligned(4 * tree.span()) : 0));
   EXPECT_EQ(measure.bytes(Term::gradients) > 0, parameters.has_master());
@@ -154,17 +154,17 @@ std::vector<double> drawn(const model::ParameterTree& tree, model::Holds holds) 
 
 TEST(Inference, DrawsTheWeightsOfTrainingWithoutMasters) {
   const model::ParameterTree tree(model::declare(test::qwen3_like()));
-  EXPECT_EQ(drawn(tree, model::Holds::inference), drawn(tree, model::Holds::training));
+  EXPECT_EQ(drawn(tree, model::Purpose::inference), drawn(tree, model::Purpose::training));
 }
 
 TEST(Inference, DrawsThePartOfADividedParameter) {
   const model::ParameterTree tree(model::declare(test::gpt2_like()));
-  const std::vector<double> all = drawn(tree, model::Holds::inference);
+  const std::vector<double> all = drawn(tree, model::Purpose::inference);
   model::ParameterTree divided(model::declare(test::gpt2_like()));
   const model::Parameter whole = tree.at("model/layers/1/mlp/down_proj/weight");  // (24, 20)
   auto& part = const_cast<model::Parameter&>(divided.at(whole.name));
   part.shape = {7, 9}, part.first = {5, 11}, part.count = 63;
-  const std::vector<double> some = drawn(divided, model::Holds::inference);
+  const std::vector<double> some = drawn(divided, model::Purpose::inference);
   for (std::size_t r = 0; r < 7; ++r)
     for (std::size_t c = 0; c < 9; ++c)
       EXPECT_EQ(some[part.offset + r * 9 + c], all[whole.offset + (r + 5) * 20 + c + 11]);

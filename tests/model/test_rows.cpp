@@ -51,7 +51,7 @@ class Rows {
   }
   void request(const deck::Model& m, Arena& arena) {
     context_ = ops::make_context(arena, false, "portable");
-    parameters_.emplace(tree_, model::Holds::inference, arena);
+    parameters_.emplace(tree_, model::Purpose::inference, arena);
     decoder_.emplace(m, tree_, *parameters_, model::DecoderOptions{most, 1, most}, arena);
     tokens_ = arena.vector<std::int32_t>("tokens", Term::data, most);
     logits_ = arena.matrix<float>("logits", Term::workspace, most, size_.V);

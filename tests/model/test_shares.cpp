@@ -55,7 +55,7 @@ class Divided {
       : mesh(comm::world(), {1, layout.tensor, layout.pipeline},
              static_cast<int>(model::kv_replicas(m, static_cast<std::size_t>(layout.tensor)))) {}
   comm::Mesh mesh;
-  model::Share share() const { return model::share_of(mesh); }
+  model::ModelShard share() const { return model::share_of(mesh); }
 };
 
 /// The elements of the whole parameter that the part `p` holds.

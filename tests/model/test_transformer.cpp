@@ -121,15 +121,16 @@ std::vector<double> gradients_of_three(const deck::Model& description, bool weig
     return result;
   };
   const auto& transformer = *model.transformer;
+  auto weight_gradients = transformer.weight_gradients();
   for (std::uint32_t number = 0; number < 3; ++number) {
     transformer.forward(model.context, micro(number));
-    if (number > 0) transformer.backward_weights(model.context, micro(number - 1));
+    weight_gradients.run_later(model.context);
     transformer.loss_backward(model.context, micro(number), model.head, model.weights,
                               model.losses);
-    transformer.backward(model.context, micro(number));
+    transformer.backward(model.context, micro(number), weight_gradients);
     transformer.embed_backward(model.context, micro(number));
   }
-  transformer.backward_weights(model.context, micro(2));
+  weight_gradients.run_later(model.context);
   return test::download(model.parameters->gradient);
 }
 
@@ -211,7 +212,8 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   model.transformer->forward(model.context, model.micro());
   model.transformer->loss_backward(model.context, model.micro(), model.head, model.weights,
                                    model.losses);
-  model.transformer->backward(model.context, model.micro());
+  auto weight_gradients = model.transformer->weight_gradients();
+  model.transformer->backward(model.context, model.micro(), weight_gradients);
   model.transformer->embed_backward(model.context, model.micro());
   std::vector<double> half = test::download(model.parameters->gradient);
   for (double& g : half) g /= 2;
@@ -254,9 +256,10 @@ void expect_others_ignored(const deck::Model& description, model::TransformerOpt
     Kokkos::deep_copy(model.parameters->gradient, 0);
     model.transformer->forward(model.context, given);
     model.transformer->loss_backward(model.context, given, model.head, of_rows, losses);
-    model.transformer->backward(model.context, given);
+    auto weight_gradients = model.transformer->weight_gradients();
+    model.transformer->backward(model.context, given, weight_gradients);
     model.transformer->embed_backward(model.context, given);
-    model.transformer->backward_weights(model.context, given);
+    weight_gradients.run_later(model.context);
     model.context.fence("step");
     return test::download(losses);
   };

@@ -149,7 +149,7 @@ class Pass {
     if (kind == "refinement")
       options.connected = static_cast<std::size_t>(deck::connected_steps(deck_));
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, model::Holds::training, from);
+    parameters.emplace(tree, model::Purpose::training, from);
     transformer.emplace(deck_.model, tree, *parameters, options, from);
     objective = objective::make_objective<T>(deck_, objective::Shape{rows_, positions_, 1}, from);
     losses_ = from.template vector<A>("losses", Term::data, scored);
@@ -167,13 +167,14 @@ class Pass {
     double total = objective->constant();
     parts.assign(prepared.parts.size(), 0);
     const model::MicroBatch<T> given = micro(prepared);
+    auto weight_gradients = transformer->weight_gradients();
     transformer->embed(context, given);
     for (std::size_t s = 0; s < objective->steps(); ++s) {
       transformer->advance(context, given, s);
       if (s > 0) weights = objective->weights_of(context, s, prepared, of_rows);
       if (with_backward) {
         transformer->loss_backward(context, given, objective->head(), weights, of_rows, s);
-        transformer->backward(context, given, s);
+        transformer->backward(context, given, weight_gradients, s);
       } else {
         transformer->loss(context, given, objective->head(), of_rows, {}, s);
       }

@@ -37,7 +37,7 @@ struct SingleRank {
       : tree(model::declare(deck.model)),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "portable")),
-        parameters(tree, model::Holds::training, arena),
+        parameters(tree, model::Purpose::training, arena),
         update(deck.optimizer.kind == "muon"
                    ? std::make_unique<Muon<T>>(deck.optimizer, tree, Range{0, tree.span()}, arena,
                                                group_bytes)
@@ -323,7 +323,7 @@ TEST_P(MuonSharding, GivesWhatOneRankGives) {
                                   static_cast<std::size_t>(group->size()), division(deck));
   Arena arena(std::size_t{1} << 20);
   const ops::Context context = ops::make_context(arena, false, "portable");
-  model::Parameters<double> parameters(tree, model::Holds::training, arena);
+  model::Parameters<double> parameters(tree, model::Purpose::training, arena);
   Optimizer<double> optimizer(deck, tree, parameters, *group, arena);
   parameters.initialize(context, tree, 7);
   for (int step = 1; step <= 3; ++step) {

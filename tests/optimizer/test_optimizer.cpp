@@ -32,7 +32,7 @@ struct OptimizerStep {
         tree(model::declare(deck.model), static_cast<std::size_t>(group->size())),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "auto")),  // the step makes no matrix products
-        parameters(tree, model::Holds::training, arena),
+        parameters(tree, model::Purpose::training, arena),
         optimizer(deck, tree, parameters, *group, arena) {
     parameters.initialize(context, tree, 7);
     parameters.refresh_compute(context);

@@ -27,7 +27,8 @@ class AccumulationSteps {
         balance_(balance * loss_scale),
         head_(w.objective->head()),
         phases_(phases),
-        in_flight_(w.model.in_flight()) {
+        in_flight_(w.model.in_flight()),
+        weights_(w.model.weight_gradients()) {
     head_.gradient_scale = loss_scale;
   }
 
@@ -55,10 +56,10 @@ class AccumulationSteps {
     }
     embed_backward(micro);
   }
-  /// If backward() has left gradients of weights.
-  void backward_weights(std::size_t micro) {
+  /// Gradients of weights that backward() has left for later.
+  void run_weight_gradients() {
     const auto timed = phases_.scope(profile::Phase::backward);
-    w_.model.backward_weights(w_.context, at(micro).given);
+    weights_.run_later(w_.context);
   }
 
  private:
@@ -105,7 +106,7 @@ class AccumulationSteps {
       if (prepared.parts[part].step == step)
         ops::weighted_sum<A>(context, losses, prepared.parts[part].weights,
                              sum_of(w_, 1 + part, slot));
-    w_.model.backward(context, given, step);
+    w_.model.backward(context, given, weights_, step);
   }
   void embed_backward(std::size_t micro) {
     const auto timed = phases_.scope(profile::Phase::backward);
@@ -117,6 +118,7 @@ class AccumulationSteps {
   ops::HeadOptions head_;
   profile::Phases& phases_;
   std::vector<InFlight> in_flight_;
+  model::WeightGradients<T> weights_;
 };
 
 /// 1F1B schedule (Narayanan et al. 2021, section 2.2): a stage k stages before the last runs k
@@ -128,10 +130,10 @@ template <class T, class Read, class DropoutOf>
 void run_pipeline(workload::Workload<T>& w, std::size_t count,
                   AccumulationSteps<T>& accumulation_steps, const Read& read,
                   const DropoutOf& dropout_of) {
-  const model::Share& share = w.model.share();
+  const model::ModelShard& share = w.model.share();
   const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
   const auto backward = [&](std::size_t micro) {
-    if (micro > 0 && micro + 1 < count) accumulation_steps.backward_weights(micro - 1);
+    if (micro > 0 && micro + 1 < count) accumulation_steps.run_weight_gradients();
     accumulation_steps.backward(micro);
   };
   for (std::size_t micro = 0; micro < count; ++micro) {
@@ -143,8 +145,7 @@ void run_pipeline(workload::Workload<T>& w, std::size_t count,
   }
   for (std::size_t micro = count - ahead; micro < count; ++micro) backward(micro);
   w.model.settle(w.context);
-  for (std::size_t micro = count - std::min<std::size_t>(count, 2); micro < count; ++micro)
-    accumulation_steps.backward_weights(micro);
+  accumulation_steps.run_weight_gradients();
 }
 
 /// Row sums of a small device matrix, computed on the host.

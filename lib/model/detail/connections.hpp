@@ -9,7 +9,7 @@
 /// block l - 1 (U-net; else c = 0). They start as a = 1, b = 0, c = 1. All rows of a pass are on one
 /// stage, in one micro-batch.
 #pragma once
-#include "block/common.hpp"
+#include "block/shared.hpp"
 #include "memory/narrow.hpp"
 #include "model/pass.hpp"
 #include "parameters/declaration.hpp"

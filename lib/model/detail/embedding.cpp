@@ -9,8 +9,9 @@ Declaration declare_embedding(const deck::Model& m) {
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const std::size_t D = size(m.hidden);
   Declaration d(Stages::first);
-  d.add({"model/embed_tokens/weight", {size(m.vocabulary), D}, initial_embedding(m), Held::rows},
-        m.tie_embeddings ? Stages::ends : Stages::first);
+  d.add(
+      {"model/embed_tokens/weight", {size(m.vocabulary), D}, initial_embedding(m), Placement::rows},
+      m.tie_embeddings ? Stages::ends : Stages::first);
   if (deck::position_of(m) == deck::Position::learned)
     d.add({"model/embed_positions/weight", {size(m.context), D}, {0, m.init_std}});
   if (m.levels > 0) d.add({"model/embed_levels/weight", {size(m.levels), D}, {0, m.init_std}});
@@ -18,7 +19,8 @@ Declaration declare_embedding(const deck::Model& m) {
 }
 
 template <class T>
-Embedding<T> Embedding<T>::bind(const deck::Model& m, const Binder<T>& binder, const Share& share) {
+Embedding<T> Embedding<T>::bind(const deck::Model& m, const Binder<T>& binder,
+                                const ModelShard& share) {
   Embedding e;
   if (!share.first()) return e;
   e.tokens = binder.linear({"model/embed_tokens"});
@@ -30,10 +32,10 @@ Embedding<T> Embedding<T>::bind(const deck::Model& m, const Binder<T>& binder, c
 }
 
 template <class T>
-void Embedding<T>::forward(const ops::Context& context, const Links<T>& links,
+void Embedding<T>::forward(const ops::Context& context, const ModelParallel<T>& links,
                            Vector<const std::int32_t> numbers, std::size_t period, int at,
                            Vector<const std::int32_t> of_levels, Matrix<T> to) const {
-  const Share& share = links.share();
+  const ModelShard& share = links.share();
   if (share.tensors == 1) {
     ops::embedding_forward<T>(context, numbers, tokens.weight, positions.weight, period, at, to);
   } else {
@@ -52,8 +54,8 @@ void Embedding<T>::forward(const ops::Context& context, const Links<T>& links,
 }
 
 template <class T>
-void Embedding<T>::backward(const ops::Context& context, const Links<T>& links, const Rows& rows,
-                            std::size_t period, Matrix<const T> dstream) const {
+void Embedding<T>::backward(const ops::Context& context, const ModelParallel<T>& links,
+                            const Rows& rows, std::size_t period, Matrix<const T> dstream) const {
   if (links.share().tensors == 1)
     ops::embedding_backward<T>(context, rows.tokens, rows.order, dstream, period, tokens.dweight,
                                positions.dweight);

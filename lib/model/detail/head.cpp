@@ -24,7 +24,7 @@ Matrix<V> rows_of(const Matrix<V>& m, std::size_t first, std::size_t count) {
 Declaration declare_head(const deck::Model& m) {
   Declaration d(Stages::last);
   const auto D = static_cast<std::size_t>(m.hidden), V = static_cast<std::size_t>(m.vocabulary);
-  if (!m.tie_embeddings) d.add({"lm_head/weight", {V, D}, initial_head(m), Held::rows});
+  if (!m.tie_embeddings) d.add({"lm_head/weight", {V, D}, initial_head(m), Placement::rows});
   declare_norm(m, "model/norm", d);
   return d;
 }
@@ -44,7 +44,7 @@ void Head<T>::request_exchange(Arena& arena, std::size_t rows, std::size_t ranks
 
 template <class T>
 template <class Body>
-void Head<T>::for_each_chunk(const ops::Context& context, const Links<T>& links,
+void Head<T>::for_each_chunk(const ops::Context& context, const ModelParallel<T>& links,
                              const ops::HeadOptions& options, Matrix<const T> x,
                              Vector<const std::int32_t> targets, Vector<A> losses,
                              Vector<std::int32_t> best, const Body& body) const {
@@ -65,7 +65,7 @@ void Head<T>::for_each_chunk(const ops::Context& context, const Links<T>& links,
 }
 
 template <class T>
-void Head<T>::loss(const ops::Context& context, const Links<T>& links,
+void Head<T>::loss(const ops::Context& context, const ModelParallel<T>& links,
                    const ops::HeadOptions& options, Matrix<const T> x,
                    Vector<const std::int32_t> targets, Vector<A> losses,
                    Vector<std::int32_t> best) const {
@@ -87,7 +87,7 @@ void Head<T>::loss(const ops::Context& context, const Links<T>& links,
 }
 
 template <class T>
-void Head<T>::loss_backward(const ops::Context& context, const Links<T>& links,
+void Head<T>::loss_backward(const ops::Context& context, const ModelParallel<T>& links,
                             const ops::HeadOptions& options, Matrix<const T> x,
                             Vector<const std::int32_t> targets, Vector<const A> weights,
                             Vector<A> losses, Matrix<T> dx) const {
@@ -114,9 +114,9 @@ void Head<T>::loss_backward(const ops::Context& context, const Links<T>& links,
 }
 
 template <class T>
-void Head<T>::logits_of(const ops::Context& context, const Links<T>& links, Matrix<const T> rows,
-                        Matrix<T> result) const {
-  const Share& share = links.share();
+void Head<T>::logits_of(const ops::Context& context, const ModelParallel<T>& links,
+                        Matrix<const T> rows, Matrix<T> result) const {
+  const ModelShard& share = links.share();
   if (share.last() && !divided(links))
     ops::linear_forward<T>(context, rows, map.weight, {}, result);
   if (share.last() && divided(links)) {

@@ -4,13 +4,7 @@
 
 #include "block/block.hpp"
 
-namespace tern::model {
-
-std::size_t passes_of(const deck::Model& model) {
-  return static_cast<std::size_t>(model.inner_steps) + 1;
-}
-
-namespace detail {
+namespace tern::model::detail {
 namespace {
 
 constexpr const char* answer_name = "model/initial_answer";
@@ -18,9 +12,9 @@ constexpr const char* latent_name = "model/initial_latent";
 
 std::string norm_name(const std::string& at) { return at + "recursion_layernorm"; }
 
-bool recurs_by_block(const deck::Model& m) { return m.inner_steps > 0 && m.recursion == "block"; }
-
 }  // namespace
+
+bool recurs_by_block(const deck::Model& m) { return m.inner_steps > 0 && m.recursion == "block"; }
 
 Declaration declare_recursion(const deck::Model& m) {
   Declaration d(Stages::all);
@@ -38,11 +32,11 @@ void declare_recursion_of_block(const deck::Model& m, const std::string& at, Dec
 template <class T>
 Recursion<T>::Recursion(const deck::Model& model, const ParameterTree& tree,
                         const Parameters<T>& parameters, const TransformerOptions& options,
-                        const Common<T>& common, Arena& arena)
+                        const BlockShared<T>& shared, Arena& arena)
     : passes_(passes_of(model)),
       connected_(options.connected),
       by_block_(recurs_by_block(model)),
-      norm_(model, common) {
+      norm_(model, shared) {
   if (!recursive()) return;
   const Binder<T> binder(tree, parameters);
   const auto start = [&](const char* name) {
@@ -136,41 +130,41 @@ void Recursion<T>::add_carried(const ops::Context& context, std::size_t step, st
 // ---- recursion = 'block' ----
 
 template <class T>
-void Recursion<T>::enter_block(const ops::Context& context, std::size_t layer, std::size_t pass,
-                               std::size_t kept, Matrix<T> to) const {
+void Recursion<T>::enter_block(const ops::Context& context, const Visit& visit, std::size_t kept,
+                               Matrix<T> to) const {
   const std::size_t rows = to.extent(0);
   const auto of_rows = [&](const Matrix<T>& m) { return Matrix<const T>(narrow_rows(m, rows)); };
   const Entry& entry = entries_[kept % entries_.size()];
   const Matrix<T> sum = narrow_rows(entry.sum, rows);
-  ops::sum<T>(context, of_rows(y_), of_rows(z_), answers(pass) ? Matrix<const T>() : of_rows(x_),
-              sum);
-  norm_.forward(context, gains_[layer], norm_.part(entry.norm, {0, rows}), sum, {to});
+  ops::sum<T>(context, of_rows(y_), of_rows(z_),
+              answers(visit.pass) ? Matrix<const T>() : of_rows(x_), sum);
+  norm_.forward(context, gains_[visit.layer], norm_.part(entry.norm, {0, rows}), sum, {to});
 }
 
 template <class T>
-void Recursion<T>::leave_block(const ops::Context& context, std::size_t pass,
+void Recursion<T>::leave_block(const ops::Context& context, const Visit& visit,
                                std::size_t rows) const {
-  ops::add<T>(context, output(rows), narrow_rows(answers(pass) ? y_ : z_, rows));
+  ops::add<T>(context, output(rows), narrow_rows(answers(visit.pass) ? y_ : z_, rows));
 }
 
 template <class T>
 void Recursion<T>::begin_backward(const ops::Context& context, std::size_t step) const {
-  if (!carried(step)) Kokkos::deep_copy(context.space, dz_, T(0.0f));
+  if (by_block_ && !carried(step)) Kokkos::deep_copy(context.space, dz_, T(0.0f));
 }
 
 template <class T>
-void Recursion<T>::backward_block(const ops::Context& context, std::size_t layer, std::size_t pass,
-                                  std::size_t kept, Matrix<const T> gradient) const {
+void Recursion<T>::backward_block(const ops::Context& context, const Visit& visit, std::size_t kept,
+                                  Matrix<const T> gradient) const {
   const Entry& entry = entries_[kept % entries_.size()];
-  norm_.backward(context, gains_[layer], entry.norm, entry.sum, gradient, {}, output_);
-  if (!answers(pass)) ops::add<T>(context, output_, dx_);
+  norm_.backward(context, gains_[visit.layer], entry.norm, entry.sum, gradient, {}, output_);
+  if (!answers(visit.pass)) ops::add<T>(context, output_, dx_);
   ops::add<T>(context, output_, dy_);
   ops::add<T>(context, output_, dz_);
 }
 
 template <class T>
 void Recursion<T>::end_backward(const ops::Context& context, std::size_t step) const {
-  if (step > 0) return;
+  if (!by_block_ || step > 0) return;
   if (from_input()) return ops::add<T>(context, dy_, dx_);
   ops::column_sums<T>(context, dy_, answer_.gradient);
   ops::column_sums<T>(context, dz_, latent_.gradient);
@@ -181,5 +175,4 @@ template class Recursion<double>;
 template class Recursion<bf16>;
 template class Recursion<fp16>;
 
-}  // namespace detail
-}  // namespace tern::model
+}  // namespace tern::model::detail

@@ -19,15 +19,13 @@
 #pragma once
 #include "block/norm.hpp"
 #include "memory/narrow.hpp"
+#include "model/detail/visits.hpp"
 #include "model/pass.hpp"
 
-namespace tern::model {
+namespace tern::model::detail {
 
-/// Passes over the blocks per step.
-std::size_t passes_of(const deck::Model& model);
-
-namespace detail {
-
+/// Whether recursion = 'block'.
+bool recurs_by_block(const deck::Model& model);
 Declaration declare_recursion(const deck::Model& model);
 /// Parameters of a block's recursion; `at`: block_name().
 void declare_recursion_of_block(const deck::Model& model, const std::string& at, Declaration& d);
@@ -38,12 +36,11 @@ class Recursion {
   using A = Accumulate<T>;
 
  public:
-  /// `common` must outlive it.
+  /// `shared` must outlive it.
   Recursion(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
-            const TransformerOptions& options, const Common<T>& common, Arena& arena);
+            const TransformerOptions& options, const BlockShared<T>& shared, Arena& arena);
 
   bool recursive() const { return passes_ > 1; }
-  bool by_block() const { return by_block_; }
   std::size_t passes() const { return passes_; }
   bool answers(std::size_t pass) const { return pass + 1 == passes_; }
 
@@ -65,24 +62,25 @@ class Recursion {
   void add_carried(const ops::Context&, std::size_t step, std::size_t pass,
                    Matrix<T> gradient) const;
 
-  // recursion = 'block'; `kept`: index of what a block's pass keeps for backward.
+  // recursion = 'block'; `kept`: index of what a visit keeps for backward.
   Matrix<T> answer(std::size_t rows) const { return narrow_rows(y_, rows); }
   /// Where blocks write their outputs (N, D).
   Matrix<T> output(std::size_t rows) const { return narrow_rows(output_, rows); }
-  /// to (N, D): input of a pass of block `layer`.
-  void enter_block(const ops::Context&, std::size_t layer, std::size_t pass, std::size_t kept,
-                   Matrix<T> to) const;
-  /// Adds output() to the state that the pass advances.
-  void leave_block(const ops::Context&, std::size_t pass, std::size_t rows) const;
+  /// to (N, D): input of the visit.
+  void enter_block(const ops::Context&, const Visit&, std::size_t kept, Matrix<T> to) const;
+  /// Adds output() to the state that the visit advances.
+  void leave_block(const ops::Context&, const Visit&, std::size_t rows) const;
   /// Gradients (N, D) of y and z. Before a step's backward z's is 0, or the next step's backward
-  /// left both; the final norm's backward adds or writes y's.
+  /// left both; the final norm's backward adds or writes y's. With 'stack' the bracket does nothing.
   Matrix<T> answer_gradient() const { return dy_; }
   bool carried(std::size_t step) const { return step + 1 < connected_; }
   void begin_backward(const ops::Context&, std::size_t step) const;
-  /// Gradient (N, D) of the output of a block's pass.
-  Matrix<const T> output_gradient(std::size_t pass) const { return answers(pass) ? dy_ : dz_; }
-  /// Adds to the gradients of x, y and z, from that of the input of a block's pass (N, D).
-  void backward_block(const ops::Context&, std::size_t layer, std::size_t pass, std::size_t kept,
+  /// Gradient (N, D) of the output of a visit.
+  Matrix<const T> output_gradient(const Visit& visit) const {
+    return answers(visit.pass) ? dy_ : dz_;
+  }
+  /// Adds to the gradients of x, y and z, from that of the input of a visit (N, D).
+  void backward_block(const ops::Context&, const Visit&, std::size_t kept,
                       Matrix<const T> gradient) const;
   /// After the first step's backward: gradients of the initial states.
   void end_backward(const ops::Context&, std::size_t step) const;
@@ -112,5 +110,4 @@ class Recursion {
   std::vector<Entry> entries_;
 };
 
-}  // namespace detail
-}  // namespace tern::model
+}  // namespace tern::model::detail

@@ -27,14 +27,14 @@ Declaration declare_value_tables(const deck::Model& m) {
   const auto V = static_cast<std::size_t>(m.vocabulary),
              width = static_cast<std::size_t>(m.kv_heads * m.head_dim);
   for (std::int64_t i = 0; i < m.value_embeddings; ++i)
-    d.add({table_name(i) + "/weight", {V, width}, initial_embedding(m), Held::columns});
+    d.add({table_name(i) + "/weight", {V, width}, initial_embedding(m), Placement::columns});
   return d;
 }
 
 void declare_value_scale(const deck::Model& m, std::int64_t layer, const std::string& at,
                          Declaration& d) {
   if (table_of(m, layer) < m.value_embeddings)
-    d.add({scale_name(at), {1}, {0.5, 0}, Held::whole_of_heads});
+    d.add({scale_name(at), {1}, {0.5, 0}, Placement::whole_of_heads});
 }
 
 template <class T>

@@ -4,18 +4,19 @@
 
 #include "memory/views.hpp"
 #include "ops/core/context.hpp"
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 
 namespace tern::model {
 
 template <class T>
-class Links {
+class ModelParallel {
  public:
   /// `sends_later`: see below. The first exchange throws InternalError if a share of a model has no
   /// mesh.
-  Links(const Share& share, bool sends_later) : share_(share), sends_later_(sends_later) {}
+  ModelParallel(const ModelShard& share, bool sends_later)
+      : share_(share), sends_later_(sends_later) {}
 
-  const Share& share() const { return share_; }
+  const ModelShard& share() const { return share_; }
   /// The tensor ranks.
   comm::Group& tensor() const { return mesh().tensor(); }
 
@@ -35,7 +36,7 @@ class Links {
   void from_next(const ops::Context& context, Matrix<T> values) const;
   void from_previous(const ops::Context& context, Matrix<T> values) const;
   /// Sends the deferred message, if any.
-  void settle(const ops::Context& context) const;
+  void flush_send(const ops::Context& context) const;
   /// Broadcast from the last stage, after the deferred message; from_last_now: before it.
   void from_last(const ops::Context& context, void* values, std::size_t bytes) const;
   void from_last_now(const ops::Context& context, void* values, std::size_t bytes) const;
@@ -46,7 +47,7 @@ class Links {
   void send(const ops::Context&, Matrix<T> values, int stage) const;
   void receive(const ops::Context&, Matrix<T> values, int stage) const;
 
-  Share share_;
+  ModelShard share_;
   bool sends_later_;
   mutable Message waiting_;  // deferred; not logical state
 };

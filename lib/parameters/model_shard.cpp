@@ -1,4 +1,4 @@
-#include "parameters/share.hpp"
+#include "parameters/model_shard.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,12 +21,12 @@ double layers_in_head(const deck::Model& m) {
 
 }  // namespace
 
-Share share_of(const comm::Mesh& mesh) {
+ModelShard share_of(const comm::Mesh& mesh) {
   return {size(mesh.tensor().rank()), size(mesh.extents().tensor), size(mesh.pipeline().rank()),
           size(mesh.extents().pipeline), &mesh};
 }
 
-Range layers_of(const deck::Model& model, const Share& share) {
+Range layers_of(const deck::Model& model, const ModelShard& share) {
   const std::size_t layers = size(model.layers), stages = share.stages;
   const double of_stage =
       (static_cast<double>(layers) + layers_in_head(model)) / static_cast<double>(stages);

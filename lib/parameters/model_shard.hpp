@@ -15,7 +15,7 @@
 
 namespace tern::model {
 
-struct Share {
+struct ModelShard {
   std::size_t tensor = 0, tensors = 1;  // this rank among those that divide each layer
   std::size_t stage = 0, stages = 1;
   /// Ranks that hold the rest. Null for a share without them: it can be planned and filled, but not
@@ -27,11 +27,11 @@ struct Share {
 };
 
 /// The share of this rank of `mesh`.
-Share share_of(const comm::Mesh& mesh);
+ModelShard share_of(const comm::Mesh& mesh);
 
 /// A stage's layers, at least one. Stages hold about as many weights each, those of the head
 /// included, which the last one multiplies as well.
-Range layers_of(const deck::Model& model, const Share& share);
+Range layers_of(const deck::Model& model, const ModelShard& share);
 
 /// Tensor ranks per key-value head; 1 if there are enough heads.
 std::size_t kv_replicas(const deck::Model& model, std::size_t tensors);

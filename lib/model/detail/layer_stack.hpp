@@ -1,7 +1,7 @@
-/// Core shared by training's and decoding's views of a transformer: its parts bound to their
+/// Shared by training's and decoding's views of a transformer: its parts bound to their
 /// parameters, the buffers of their passes, and the course of a pass.
 ///
-/// A place is a block in a pass: pass x layers() + layer. A slot is one of the micro-batches in
+/// A step visits the blocks in the order of visits.hpp. A slot is one of the micro-batches in
 /// flight, or one of the connected steps of a recursive model, of whose later steps each takes the
 /// last slot. If the model is divided, all ranks of the replica make every call in the same order. A
 /// pipeline stage receives the input of its first block from the previous stage instead of
@@ -22,7 +22,7 @@
 namespace tern::model::detail {
 
 template <class T>
-class Core {
+class LayerStack {
   using A = Accumulate<T>;
 
  public:
@@ -32,20 +32,20 @@ class Core {
     typename Norm<T>::Saved saved;
   };
 
-  Core(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
-       const TransformerOptions& options, Arena& arena);
-  Core(const Core&) = delete;  // the parts refer to each other
-  Core& operator=(const Core&) = delete;
+  LayerStack(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
+             const TransformerOptions& options, Arena& arena);
+  LayerStack(const LayerStack&) = delete;  // the parts refer to each other
+  LayerStack& operator=(const LayerStack&) = delete;
 
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context&) const;
 
-  const Share& share() const { return common.links.share(); }
+  const ModelShard& share() const { return shared.links.share(); }
   std::size_t layers() const { return layers_.size(); }  // on this stage
   std::size_t passes() const { return recursion.passes(); }
-  std::size_t places() const { return passes() * layers(); }
-  /// Passes of a step that end in the final norm.
-  std::size_t results() const { return recursion.by_block() ? 1 : passes(); }
+  /// Visits to blocks in a step, and final norms.
+  const std::vector<Visit>& visits() const { return visits_; }
+  std::size_t results() const { return *visits_.back().result + 1; }
   /// Slot of a step, from the micro-batch's.
   std::size_t slot_of(std::size_t slot, std::size_t step) const {
     return slot + std::min(step, options.connected - 1);
@@ -53,60 +53,59 @@ class Core {
   Sequences sequences() const { return {options.batch, options.tokens}; }
   /// Whether the last block computes no rows after its attention but those that are scored. The
   /// final norm's input is then its output, in backward the gradient of it.
-  bool narrows() const { return narrows_; }
-  /// Of the micro-batch in `slot`; none unless the place is the last.
-  Subset<T> subset(std::size_t slot, std::size_t place, const Scored&) const;
-  /// With weights_later: those of a block's output and its projection.
-  typename Block<T>::Gradients gradients(std::size_t slot, std::size_t place) const;
+  bool computes_scored_only() const { return computes_scored_only_; }
+  /// Of the last visit for the micro-batch in `slot`, if not all rows are scored.
+  ScoredRows<T> last_scored_rows(std::size_t slot, const Scored&) const;
+  ScoredRows<T> subset(std::size_t slot, const Visit& visit, const Scored& scored) const {
+    return visit.kept == visits_.back().kept ? last_scored_rows(slot, scored) : ScoredRows<T>();
+  }
+  /// Where backward begins with the gradient of the last block's output.
+  StreamGradient<T> output_gradient(std::size_t slot) const {
+    if (!options.weights_later) return {dstream, share().last()};
+    return {output_of(slot, visits_.back(), sequences()), share().last(), last_dqkv_[slot]};
+  }
   // Gradients of the last block's output, for the rows of a subset if there is one, and of the
   // first one's input.
   Matrix<T> last_gradient(std::size_t slot, const Scored& scored = {}) const {
-    if (const Subset<T> some = subset(slot, places() - 1, scored); some.wanted())
-      return some.stream;
-    return options.weights_later ? gradients(slot, places() - 1).stream : dstream;
+    const ScoredRows<T> some = last_scored_rows(slot, scored);
+    return some.wanted() ? some.stream : output_gradient(slot).rows;
   }
   Matrix<T> first_gradient(std::size_t slot) const {
-    return options.weights_later ? saved(slot, 0, sequences()).input : dstream;
+    return options.weights_later ? saved(slot, visits_.front(), sequences()).input : dstream;
   }
 
   // Views narrowed to the rows of the sequences.
-  typename Block<T>::Saved saved(std::size_t slot, std::size_t place, const Sequences&) const;
-  Matrix<T> output_of(std::size_t slot, std::size_t place, const Sequences&) const;
+  typename Block<T>::Saved saved(std::size_t slot, const Visit&, const Sequences&) const;
+  Matrix<T> output_of(std::size_t slot, const Visit&, const Sequences&) const;
   /// `result` counts the final norms of a step.
   Final final_of(std::size_t slot, std::size_t result, const Sequences&,
                  const Scored& scored = {}) const;
-  const typename Block<T>::Parameters& parameters_of(std::size_t place) const {
-    return layers_[place % layers_.size()];
+  const typename Block<T>::Parameters& parameters_of(std::size_t layer) const {
+    return layers_[layer];
   }
 
-  /// If fully sharded, gathers the place's layer.
-  void need(const ops::Context&, std::size_t place) const;
-  /// A block's forward, from the previous block's output.
-  void forward(const ops::Context&, std::size_t slot, std::size_t place, const Sequences&,
-               const typename Block<T>::Attend&, const BlockDropout&,
-               const Scored& scored = {}) const;
-  /// A final norm; the result (N, D), or of the rows of a subset.
-  Matrix<const T> finish(const ops::Context&, std::size_t slot, std::size_t result,
-                         const Sequences&, const Scored& scored) const;
-  /// A step over the embedded rows of the micro-batch in `slot`, with run(place) for each block;
-  /// the result as from finish(). A recursive model takes several, counted from 0.
+  /// If fully sharded, gathers the layer.
+  void unshard(const ops::Context&, std::size_t layer) const;
+  /// A visit's forward, from the output of the visit before to its own.
+  Stream<T> forward(const ops::Context&, std::size_t slot, const Visit&, const Sequences&,
+                    const typename Block<T>::Attend&, const BlockDropout&, Stream<T> stream,
+                    const Scored& scored = {}) const;
+  /// The final norm after a visit; the result (N, D), or of the rows of a subset.
+  Matrix<const T> finish(const ops::Context&, std::size_t slot, const Visit&, const Sequences&,
+                         const Scored& scored) const;
+  /// A step over the embedded rows of the micro-batch in `slot`, with run(visit, stream) for each
+  /// visit's forward(); the last result. A recursive model takes several steps, counted from 0.
+  using Run = std::function<Stream<T>(const Visit&, Stream<T>)>;
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
-                          const std::function<void(std::size_t place)>& run,
-                          const Scored& scored = {}) const;
-  // The two halves of all blocks' backward, with weights_later; the first from last_gradient(). It
-  // sends the gradient of the first block's input to the stage before.
-  using DropoutOf = std::function<BlockDropout(std::size_t place)>;
-  void backward_inputs(const ops::Context&, std::size_t slot, const Mask&, const DropoutOf&) const;
-  void backward_weights(const ops::Context&, std::size_t slot, const DropoutOf&) const;
-  /// A block's backward, of the gradient in dstream or last_gradient(). `known`: see
-  /// Block::backward.
-  void backward(const ops::Context&, std::size_t slot, std::size_t place, const MicroBatch<T>&,
-                const Mask&, const BlockDropout&, bool known) const;
+                          const Run& run, const Scored& scored = {}) const;
+  /// A visit's backward, from output_gradient() or that of the next visit's input.
+  void backward(const ops::Context&, std::size_t slot, const Visit&, const MicroBatch<T>&,
+                const Mask&, const BlockDropout&, StreamGradient<T>&, WeightGradients<T>&) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
-    head.logits_of(context, common.links, rows, result);
-    common.links.from_last(context, result.data(), result.size() * sizeof(T));
+    head.logits_of(context, shared.links, rows, result);
+    shared.links.from_last(context, result.data(), result.size() * sizeof(T));
   }
 
   /// Whether layers have no other matrices than those of their linear maps.
@@ -116,7 +115,7 @@ class Core {
   const Dimensions size;
   const std::size_t first_layer;                         // index of this stage's first
   const std::shared_ptr<FullSharding<T>> full_sharding;  // null unless fully sharded
-  Common<T> common;
+  BlockShared<T> shared;
   Block<T> block;
   Norm<T> norm;
   Gain<T> final_norm;
@@ -128,7 +127,8 @@ class Core {
   // Workspace of training and losses.
   Matrix<T> dstream;                 // (N, D) gradient of the residual stream
   std::vector<Matrix<T>> dfinished;  // (N, D) per connected step
-  Matrix<T> picked, dpicked;         // (M, D), where not all rows are scored, unless narrows()
+  Matrix<T> picked,
+      dpicked;  // (M, D), where not all rows are scored, unless computes_scored_only()
 
  private:
   void allocate_training(Arena& arena);
@@ -136,11 +136,17 @@ class Core {
   void carve_workspace(Arena& arena);
   void allocate_workspace(Arena& arena, const deck::Model& model);
   std::size_t head_rows() const;
-  std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
+  std::size_t at(std::size_t slot, const Visit& visit) const {
+    return slot * visits_.size() + visit.kept;
+  }
+  /// Input of a visit that starts from states, from those of the previous passes.
+  void enter(const ops::Context&, std::size_t slot, std::size_t step, const Visit&,
+             const Sequences&) const;
 
-  bool narrows_;
+  bool computes_scored_only_;
   std::vector<typename Block<T>::Parameters> layers_;
-  // In training, per slot: saved_, without recomputation, and inputs_ per place; finals_ per
+  std::vector<Visit> visits_;
+  // In training, per slot: saved_, without recomputation, and inputs_ per visit; finals_ per
   // result.
   std::vector<typename Block<T>::Saved> saved_;
   std::vector<Matrix<T>> inputs_;  // (N, D)
