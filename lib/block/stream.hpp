@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "block/detail/tensor_sums.hpp"
-#include "ops/elementwise.hpp"
+#include "ops/elementwise/elementwise.hpp"
 
 namespace tern::model {
 
