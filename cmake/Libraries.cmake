@@ -1,7 +1,7 @@
 # tern_library(NAME [LIBRARIES l...] [LINKS target...] [KOKKOS | KERNELS]): target tern_NAME, built from all sources below
 # lib/NAME; NAME may be a folder within another (ops/linear: tern_ops_linear). It sees only the headers of the libraries
 # that it names, and of those that these name: any other include does not compile. KERNELS: operations.
-# tern_headers(NAME LIBRARIES l...): the same, of the headers right in lib/NAME.
+# tern_headers(NAME LIBRARIES l... [KOKKOS]): the same, of the headers right in lib/NAME.
 # tern_app(NAME ...): app/NAME.cpp, linked as ./NAME at the root of the checkout.
 # tern_test(NAME ...): one GoogleTest program.
 
@@ -34,12 +34,15 @@ function(tern_expose_headers target scope path)
 endfunction()
 
 function(tern_headers name)
-  cmake_parse_arguments(L "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(L "KOKKOS" "" "LIBRARIES" ${ARGN})
   tern_targets(L_LIBRARIES)
   set(target ${name})
   tern_targets(target)
   add_library(${target} INTERFACE)
   target_link_libraries(${target} INTERFACE ${L_LIBRARIES})
+  if(L_KOKKOS)
+    target_link_libraries(${target} INTERFACE Kokkos::kokkos)
+  endif()
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/lib ${CMAKE_SOURCE_DIR}/lib/${name}/*.hpp)
   foreach(header ${headers})
     tern_expose_headers(${target} INTERFACE ${header})

@@ -10,7 +10,7 @@ struct ActivationCase {
   std::size_t N, F;
   bool in_place = false;  // dx is x
 
-  std::size_t width() const { return ops::gated(kind) ? 2 * F : F; }
+  std::size_t width() const { return gated(kind) ? 2 * F : F; }
 
   template <class T>
   struct Calls {

@@ -21,7 +21,9 @@ struct LinearCase {
 
   template <class T, class Memory>
   ops::LinearForward<T> forward(Memory& m) const {
-    ops::LinearForward<T> call{.x = m.input("x", N, I), .w = m.input("w", O, I, scale())};
+    ops::LinearForward<T> call{};
+    call.x = m.input("x", N, I);
+    call.w = m.input("w", O, I, scale());
     if (bias) call.bias = m.input("bias", O);
     call.y = added == Added::in_place ? m.inout("y", N, O) : m.output("y", N, O);
     if (added == Added::in_place) call.added = call.y;
@@ -38,7 +40,9 @@ struct LinearCase {
   template <class T, class Memory>
   ops::LinearBackwardWeight<T> backward_weight(Memory& m) const {
     using A = Accumulate<T>;
-    ops::LinearBackwardWeight<T> call{.dy = m.input("dy", N, O), .x = m.input("x", N, I)};
+    ops::LinearBackwardWeight<T> call{};
+    call.dy = m.input("dy", N, O);
+    call.x = m.input("x", N, I);
     call.dw = write == ops::Write::add ? m.template inout<A>("dw", O, I)
                                        : m.template output<A>("dw", O, I);
     if (bias) call.dbias = m.template inout<A>("dbias", O);

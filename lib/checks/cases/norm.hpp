@@ -31,7 +31,9 @@ struct NormCase {
   template <class T, class Memory>
   Calls<T> calls(Memory& m) const {
     using A = Accumulate<T>;
-    Calls<T> c{.forward = {.kind = norm, .eps = eps}, .backward = {.kind = norm}};
+    Calls<T> c{};
+    c.forward.kind = c.backward.kind = norm;
+    c.forward.eps = eps;
     c.backward.dy = m.input("dy", N, D);
     c.backward.dx = place == Place::anywhere ? m.output("dx", N, D) : m.inout("dx", N, D, 2);
     make_input(m, c);

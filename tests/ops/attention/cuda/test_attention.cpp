@@ -11,7 +11,7 @@
 #include "ops/attention/cuda/any_sm80/any_sm80.hpp"
 #include "ops/attention/cuda/blocks_sm90/blocks_sm90.hpp"
 #include "ops/attention/cuda/causal_bwd_sm90/causal_bwd_sm90.hpp"
-#include "ops/attention/cuda/cudnn/cudnn.hpp"
+#include "ops/attention/cuda/implementations.hpp"
 #include "ops/core/cuda/kernels.hpp"
 #include "ops/core/cuda/library.hpp"
 

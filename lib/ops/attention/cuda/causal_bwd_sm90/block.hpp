@@ -7,7 +7,10 @@
 
 namespace tern::ops::cuda::causal_bwd_sm90 {
 
-using namespace sm90;
+using hopper::Rows, hopper::Acc64x64, hopper::AFragment;
+using sm90::add_product, sm90::inverse_rope, sm90::product, sm90::round, sm90::store_accumulator;
+using sm90::group_threads, sm90::group_warps, sm90::log2_of_e;
+using sm90::InverseRope, sm90::Lane, sm90::OwnRows, sm90::OwnTile, sm90::Ring, sm90::View;
 
 constexpr int groups = block_tiles;
 constexpr int threads = (groups + 1) * group_threads;  // the last group copies

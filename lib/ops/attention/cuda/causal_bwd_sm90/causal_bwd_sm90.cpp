@@ -9,6 +9,7 @@ namespace tern::ops::cuda {
 namespace {
 
 using namespace causal_bwd_sm90;
+using sm90::inverse_rope_of, sm90::view_of;
 
 template <class T>
 Call call_of(const AttentionBackward<T>& from, void* workspace) {
