@@ -238,7 +238,7 @@ void expect_portable_draws() {
         ids.insert(ids.end(), {b * 31, b % 2}), numbers.push_back(b % 7);
       const auto draw = [&](const Context& context) {
         const Vector<std::int32_t> token = run.template workspace<std::int32_t>(B);
-        run(context, SampleRows<T>{.options = choice,
+        ops::run(context, SampleRows<T>{.options = choice,
                                    .logits = logits.matrix(),
                                    .vocabulary = V - 5,
                                    .ids = run.integers(ids),

@@ -152,14 +152,14 @@ AttentionBackward<S> prepare(Run<S>& run, const Shape& s, const Forward& run_for
 
 template <class S>
 AttentionBackward<S> prepare(Run<S>& run, const Shape& s) {
-  return prepare(run, s, [&](const AttentionForward<S>& forward) { run(run.context, forward); });
+  return prepare(run, s, [&](const AttentionForward<S>& forward) { ops::run(run.context, forward); });
 }
 
 template <std::size_t n>
 void check(checks::Checker& checker, const Shape (&shapes)[n]) {
   for (const Shape& s : shapes)
     checker.check("attention", s.text(),
-                  [=]<class S>(Run<S>& run) { run(run.context, prepare(run, s)); });
+                  [=]<class S>(Run<S>& run) { ops::run(run.context, prepare(run, s)); });
 }
 
 void expect_passed(checks::Checker& checker) {
