@@ -123,8 +123,7 @@ double fp8_rate(const ops::Context& context) {
       ops::run(context,
                ops::Fp8Round<bf16>{.values = values, .to = m, .scaling = ops::Scaling::current});
     const double seconds = median_seconds(context, [&] {
-      ops::run(context,
-               ops::Fp8LinearForward<bf16>{.workspace = {}.values(), .x = x, .w = w, .y = values});
+      ops::run(context, ops::Fp8LinearForward<bf16>{.workspace = {}, .x = x, .w = w, .y = values});
     });
     return 2.0 * n * n * n / seconds;
   };
