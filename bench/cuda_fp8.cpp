@@ -8,8 +8,7 @@
 #include <string>
 
 #include "measure.hpp"
-#include "ops/core/cuda/library.hpp"
-#include "ops/linear/cuda/detail/fp8_product.hpp"
+#include "ops/linear/cuda/detail/products.hpp"
 #include "ops/ops.hpp"
 
 namespace {
@@ -115,9 +114,9 @@ double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k,
                                          library.workspace(), std::size_t{64} << 20};
   const auto multiply = [&] {
     if constexpr (std::is_same_v<C, float>)
-      library.fp8_products().multiply(work, a, b, sums, to, 1);
+      ops::cuda::fp8_products(library).multiply(work, a, b, sums, to, 1);
     else
-      library.fp8_products().multiply(work, a, b, sums, to, nullptr);
+      ops::cuda::fp8_products(library).multiply(work, a, b, sums, to, nullptr);
   };
   const double seconds = time_of(v.context, multiply, 9);
   return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds;

@@ -262,6 +262,7 @@ void ImprovementWeights<A>::portable(const Context& context, const ImprovementWe
       });
 }
 
+TERN_INSTANTIATE_PORTABLE(HeadFp8)
 TERN_INSTANTIATE_PORTABLE(HeadLossForward)
 TERN_INSTANTIATE_PORTABLE(HeadLossBackward)
 TERN_INSTANTIATE_PORTABLE(GatherRows)
