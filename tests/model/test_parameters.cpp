@@ -138,13 +138,13 @@ TEST(Initialization, OfHeadAndResidualProjectionsAsTheDeckSays) {
 std::vector<double> drawn(const model::ParameterTree& tree, model::Purpose purpose) {
   const auto request = [&](Arena& arena) {
     return std::pair(ops::make_context(arena, true, "auto"),
-                     model::Parameters<bf16>(tree, holds, arena));
+                     model::Parameters<bf16>(tree, purpose, arena));
   };
   Arena measure;
   request(measure);
   Arena arena(measure.bytes());
   auto [context, parameters] = request(arena);
-  EXPECT_EQ(parameters.has_master(), holds == model::Purpose::training);
+  EXPECT_EQ(parameters.has_master(), purpose == model::Purpose::training);
   EXPECT_EQ(measure.bytes(Term::parameters),
             aligned(2 * tree.span()) + (parameters.has_master() ? aligned(4 * tree.span()) : 0));
   EXPECT_EQ(measure.bytes(Term::gradients) > 0, parameters.has_master());

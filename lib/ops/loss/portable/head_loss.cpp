@@ -270,9 +270,5 @@ TERN_INSTANTIATE_PORTABLE(ScatterRows)
 TERN_INSTANTIATE_PORTABLE(ArgmaxRows)
 TERN_INSTANTIATE_PORTABLE(CapLogits)
 TERN_INSTANTIATE_SUMS(ImprovementWeights)
-template struct HeadFp8<float>;
-template struct HeadFp8<double>;
-template struct HeadFp8<bf16>;
-template struct HeadFp8<fp16>;
 
 }  // namespace tern::ops

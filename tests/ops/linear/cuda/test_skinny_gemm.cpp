@@ -59,9 +59,12 @@ struct Map {
     if (of_x.wanted()) run(context, Fp8RoundRows<T>{.x = x.matrix(), .to = of_x});
     const bool served =
         codes == Codes::none
-            ? native_linear_forward<T>(context, x.matrix(), w.matrix(), {}, y.matrix(), {})
-            : native_fp8_weight_forward<T>(context, x.matrix(), w.matrix(), rounded, {}, y.matrix(),
-                                           {}, of_x);
+            ? LinearForward<T>::native(context, {.x = x.matrix(), .w = w.matrix(), .y = y.matrix()})
+            : Fp8WeightForward<T>::native(context, {.x = x.matrix(),
+                                                    .w = w.matrix(),
+                                                    .rounded = rounded,
+                                                    .y = y.matrix(),
+                                                    .coded = of_x});
     context.fence("product");
     return served ? y.get() : Numbers();
   }
@@ -111,8 +114,9 @@ TYPED_TEST(SkinnyGemm, OfCodesServesFewRowsOnHopper) {
   const Map<TypeParam> map(72, 40);
   constexpr std::size_t N = fp8_weight_rows + 1;
   const Array<TypeParam> x(N, 72, normal_numbers(N * 72, 2)), y(N, 40);
-  EXPECT_FALSE(native_fp8_weight_forward<TypeParam>(map.context, x.matrix(), map.w.matrix(),
-                                                    map.rounded, {}, y.matrix(), {}, {}));
+  EXPECT_FALSE(Fp8WeightForward<TypeParam>::native(
+      map.context,
+      {.x = x.matrix(), .w = map.w.matrix(), .rounded = map.rounded, .y = y.matrix()}));
 }
 
 /// Compared with the portable versions on the same device.
