@@ -137,7 +137,8 @@ Stream<T> Block<T>::forward(const ops::Context& context, const Parameters& p, co
         attention.forward(context, p.attention, attention.part(s.attention, sequences, of.tokens),
                           x, attend, sequences, subset);
     if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.input, s.middle);
-    shared_.add_map(context, middle, piece, subset.wanted() ? s.middle : s.input,
+    const Piece branch = subset.wanted() ? Piece{{0, subset.padded()}} : piece;
+    shared_.add_map(context, middle, branch, subset.wanted() ? s.middle : s.input,
                     p.attention.output, attended, dropout.attention);
   }
   shared_.settle(context, middle, overlapped);

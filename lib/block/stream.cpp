@@ -13,6 +13,8 @@ void Stream<T>::add(const ops::Context& context, const Piece& piece, Matrix<cons
   TERN_REQUIRE(std::none_of(pending_.begin(), pending_.end(),
                             [&](const Pending& p) { return p.piece.slot == piece.slot; }),
                "slot {} has a pending sum", piece.slot);
+  TERN_REQUIRE(piece.rows.first + piece.rows.count <= rows_.extent(0), "rows {} to {} of {}",
+               piece.rows.first, piece.rows.first + piece.rows.count, rows_.extent(0));
   const Matrix<T> to = rows_of(rows_, piece.rows);
   const bool exchanged = exchange && sums_->exchanges();
   if (exchanged)
