@@ -163,10 +163,9 @@ class Bench {
     while (program_.engine.busy()) {
       const generate::Stats before = program_.engine.stats();
       std::optional<profile::Profile> profile;
-      const bool begun = s_("profile") == 2 ? before.computed_tokens > computed_at_start
-                                            : !passes.empty();
-      if (to_profile && begun)
-        profile.emplace([this] { program_.context.fence("profile"); });
+      const bool begun =
+          s_("profile") == 2 ? before.computed_tokens > computed_at_start : !passes.empty();
+      if (to_profile && begun) profile.emplace([this] { program_.context.fence("profile"); });
       const double start = now();
       for (const generate::Answer& answer : program_.engine.step(program_.context)) {
         ++answered;

@@ -239,11 +239,11 @@ void expect_portable_draws() {
       const auto draw = [&](const Context& context) {
         const Vector<std::int32_t> token = run.template workspace<std::int32_t>(B);
         ops::run(context, SampleRows<T>{.options = choice,
-                                   .logits = logits.matrix(),
-                                   .vocabulary = V - 5,
-                                   .ids = run.integers(ids),
-                                   .numbers = run.integers(numbers),
-                                   .token = token});
+                                        .logits = logits.matrix(),
+                                        .vocabulary = V - 5,
+                                        .ids = run.integers(ids),
+                                        .numbers = run.integers(numbers),
+                                        .token = token});
         context.fence("test");
         const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), token);
         return std::vector<std::int32_t>(host.data(), host.data() + B);

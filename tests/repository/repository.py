@@ -37,7 +37,8 @@ def tracked(*patterns):
 def named_libraries():
     """Each library of CMakeLists.txt, in its order, with the libraries that it names."""
     libraries = {}
-    for name, rest in re.findall(r"^tern_(?:library|headers)\(([\w/]+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE):
+    for name, rest in re.findall(r"^tern_(?:library|headers)\(([\w/]+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(),
+                                 re.MULTILINE):
         named = re.search(r"\bLIBRARIES((?:\s+[a-z_/]+\b)*)", rest)
         libraries[name] = named.group(1).split() if named else []
     return libraries
@@ -99,8 +100,10 @@ def check_order(libraries):
 
 def check_extent(libraries):
     for library in libraries:
-        sources = [path for path in tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp")
-                   if library_of(str(path.relative_to(ROOT / "lib")), libraries)[0] == library]
+        sources = [
+            path for path in tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp")
+            if library_of(str(path.relative_to(ROOT / "lib")), libraries)[0] == library
+        ]
         lines = sum(len(path.read_text().splitlines()) for path in sources)
         if lines > MOST_LINES_OF_A_LIBRARY and library != "ops/attention":
             yield f"lib/{library}: {lines} lines; which two libraries is it?"
@@ -212,7 +215,8 @@ NAMESPACES = {"base": "tern", "words": "tern", "memory": "tern", "parameters": "
 
 def check_namespaces():
     for library in named_libraries():
-        wanted = NAMESPACES.get(library, f"tern::{library}")
+        folder = library.partition("/")[0]  # families of operations share tern::ops
+        wanted = NAMESPACES.get(folder, f"tern::{folder}")
         for path in tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp"):
             found = re.findall(r"^namespace (tern[:\w]*)", path.read_text(), re.MULTILINE)
             if found and not any((one + "::").startswith(wanted + "::") for one in found):

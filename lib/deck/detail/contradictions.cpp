@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "deck/choices.hpp"
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
-#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 

@@ -152,7 +152,8 @@ AttentionBackward<S> prepare(Run<S>& run, const Shape& s, const Forward& run_for
 
 template <class S>
 AttentionBackward<S> prepare(Run<S>& run, const Shape& s) {
-  return prepare(run, s, [&](const AttentionForward<S>& forward) { ops::run(run.context, forward); });
+  return prepare(run, s,
+                 [&](const AttentionForward<S>& forward) { ops::run(run.context, forward); });
 }
 
 template <std::size_t n>
