@@ -170,8 +170,10 @@ TEST_F(TransformersErrors, NameTheNearestArchitectureAndWhatPreventsIt) {
        "GPT2LMHeadModel, the nearest, differs in kv_heads = 2 (needs 4)"},
       {test::gpt2_like(), [](deck::Model& m) { m.attention_bias = false; },
        "GPT2LMHeadModel, the nearest, differs in attention_bias = .false. (needs .true.)"},
-      {test::qwen3_like(), [](deck::Model& m) { m.ffn_bias = true; },
-       "Qwen3ForCausalLM, the nearest, differs in ffn_bias = .true. (needs .false.)"},
+      {test::qwen3_like(), [](deck::Model& m) { m.ffn_bias = true; },  // Llama may have these
+       "LlamaForCausalLM, the nearest, differs in qk_norm = .true. (needs .false.)"},
+      {test::qwen3_like(), [](deck::Model& m) { m.logit_cap = 30; },
+       "Qwen3ForCausalLM, the nearest, differs in logit_cap = 30.0 (needs 0.0)"},
       {test::moe_like(), [](deck::Model& m) { m.logit_cap = 30; },
        "Qwen3MoeForCausalLM, the nearest, differs in logit_cap = 30.0 (needs 0.0)"},
       {test::tiny_model(), [](deck::Model& m) { m.window = 16; }, "window = 16 (needs 0)"},
