@@ -111,7 +111,7 @@ void resolve(Deck& deck) {
   if (m.kv_heads == 0) m.kv_heads = m.heads;
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
   if (m.ffn_hidden == 0) m.ffn_hidden = default_ffn_hidden(m);
-  if (hierarchical(deck.objective) && kind_of(deck).diffuses) m.levels = 3;
+  if (deck.objective.hierarchy == "hdp" && kind_of(deck).diffuses) m.levels = 3;
   deck.optimizer.lr = lr_of(deck);
   Batch& batch = deck.batch;
   batch.per_rank = per_rank_of(batch);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string_view>
 
-#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/optimizer_kind.hpp"
 
@@ -35,13 +34,13 @@ bool holds_samples(const Data& data) {
 std::int64_t head_size_of(const Model& model) { return model.head_dim > 0 ? model.head_dim : 64; }
 
 std::int64_t block_tokens(const Objective& objective) {
-  return hierarchical(objective) ? objective.execution_block : objective.block_length;
+  return objective.hierarchy == "hdp" ? objective.execution_block : objective.block_length;
 }
 
 bool conditioned(const Deck& deck) {
   const Objective& o = deck.objective;
   return kind_of(deck).diffuses && holds_samples(deck.data) &&
-         (hierarchical(o) || o.condition == "question");
+         (o.hierarchy == "hdp" || o.condition == "question");
 }
 
 const BatchPreset* preset_of(const Batch& batch) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "deck/choices.hpp"
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
 #include "deck/objective_kind.hpp"
@@ -222,7 +221,7 @@ void check_block_diffusion(const Deck& d, Contradictions& c) {
   const Objective& o = d.objective;
   const Data& data = d.data;
   if (!kind_of(d).diffuses) return;
-  const bool samples = holds_samples(data), hdp = hierarchical(o);
+  const bool samples = holds_samples(data), hdp = o.hierarchy == "hdp";
   c.check(o.clip_low > o.clip_high, {"objective.clip_low", "objective.clip_high"},
           fmt::format("{} is above clip_high = {}; lower it", text_of(o.clip_low),
                       text_of(o.clip_high)));
